@@ -1,0 +1,38 @@
+"""How a process tells the testbed a number: one JSON line on standard output.
+
+    fedtest-value {"name": "test_accuracy", "value": 0.981}
+
+Written by hand or by `report`. Belongs neither to the library nor to the
+testbed: it needs nothing but the standard library, so any process can use it.
+"""
+
+import json
+
+PREFIX = "fedtest-value "
+
+
+def report(name: str, value: float | int | str | bool | None) -> None:  # noqa: PYI041
+    """Print `value` under `name` as one line of JSON, flushed, to standard output."""
+    line = PREFIX + json.dumps({"name": name, "value": value}, separators=(", ", ": "))
+    print(line, flush=True)  # noqa: T201 - the line on standard output is the interface
+
+
+def parse(line: str) -> tuple[str, float | int | str | bool | None] | None:  # noqa: PYI041
+    """The name and value that `line` reports, or None if it reports none.
+
+    Raises ValueError with the reason when the line has the prefix but is malformed.
+    """
+    if not line.startswith(PREFIX):
+        return None
+    try:
+        item = json.loads(line[len(PREFIX) :])
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {error}") from error
+    if not isinstance(item, dict) or set(item) != {"name", "value"}:
+        raise ValueError('not an object with just "name" and "value"')
+    name, value = item["name"], item["value"]
+    if not isinstance(name, str) or not name:
+        raise ValueError('"name" is not a non-empty string')
+    if not isinstance(value, (int, float, str, bool, type(None))):
+        raise ValueError('"value" is not a number, string, boolean or null')  # noqa: TRY004
+    return name, value
