@@ -1,0 +1,1 @@
+"""Data sets, provisioned once into the user's cache."""
