@@ -1,0 +1,231 @@
+"""The command line. Imports nothing heavy until a command needs it.
+
+Every command exits with one of `errors.ExitCode`, and a user's mistake is a
+message, never a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fedtest import __version__
+from fedtest.errors import ExitCode, FedtestError, Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedtest.run.observer import Observer
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; its exit code."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.command(arguments))
+    except FedtestError as error:
+        _complain(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _complain(Interrupted("interrupted"))
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has gone; that is no defect, and nothing is left to say.
+        sys.stderr.close()
+        return ExitCode.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 - the last place where it can be told
+        import traceback
+
+        traceback.print_exc()
+        _complain(
+            FedtestError(
+                f"fedtest's own error: {type(error).__name__}: {error}",
+                remedy="This is a defect of fedtest; please report it with the traceback above.",
+            )
+        )
+        return ExitCode.INTERNAL
+
+
+def _complain(error: FedtestError) -> None:
+    print(f"fedtest: {error.message}", file=sys.stderr)
+    if error.remedy:
+        print(f"  {error.remedy}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fedtest",
+        description="A containerized multi-host testbed for torch.distributed over Gloo.",
+        epilog="Exit codes: 0 passed, 1 failed, 2 usage, 3 invalid, 4 fedtest's own error, "
+        "130 interrupted.",
+    )
+    parser.add_argument("--version", action="version", version=f"fedtest {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    run = commands.add_parser("run", help="run a scenario and report its verdict")
+    run.set_defaults(command=_run)
+    run.add_argument("file", type=Path, metavar="FILE")
+    run.add_argument("--dry-run", action="store_true", help="print the plan, touch no engine")
+    run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR",
+                     help="where the run's directory is made (default: %(default)s)")  # fmt: skip
+    looks = run.add_mutually_exclusive_group()
+    looks.add_argument("--quiet", action="store_true", help="print what did not hold, and the end")
+    looks.add_argument("--json", action="store_true", help="print the result as JSON")
+
+    validate = commands.add_parser("validate", help="check scenario files")
+    validate.set_defaults(command=_validate)
+    validate.add_argument("files", type=Path, nargs="+", metavar="FILE")
+
+    engine = commands.add_parser("engine", help="tell what engine there is")
+    engine.set_defaults(command=_engine)
+    actions = engine.add_subparsers(metavar="ACTION")
+    ensure = actions.add_parser("ensure", help="start an installed engine if none is reachable")
+    ensure.set_defaults(command=_engine_ensure)
+    ensure.add_argument("--install", action="store_true",
+                        help="install one first (as root on Debian or Ubuntu)")  # fmt: skip
+
+    data = commands.add_parser("data", help="fetch a data set into the cache")
+    data.set_defaults(command=_data)
+    data.add_argument("name", choices=["mnist"])
+
+    image = commands.add_parser("image", help="build the node image if need be; print its name")
+    image.set_defaults(command=_image)
+
+    clean = commands.add_parser("clean", help="remove what dead runs left")
+    clean.set_defaults(command=_clean)
+    clean.add_argument("runs", nargs="*", metavar="RUN",
+                       help="also remove these runs, whatever their state")  # fmt: skip
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from fedtest.scenario.load import load
+
+    scenario = load(_shipped(arguments.file)).scenario
+    if arguments.dry_run:
+        from fedtest.plan import make_plan, plan_to_dict
+        from fedtest.run.artifacts import to_json
+        from fedtest.subnets import choose
+
+        sys.stdout.write(to_json(plan_to_dict(make_plan(scenario, choose(scenario, "", ())))))
+        return ExitCode.PASSED
+
+    from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.run.runner import Runner
+
+    runner = Runner(scenario, DockerEngine, _reporter(arguments), arguments.runs)
+    return runner.run().exit_code
+
+
+def _shipped(file: Path) -> Path:
+    """The file, or the scenario of this name that came with an installed fedtest."""
+    from fedtest.bundle import shipped_scenario
+
+    if file.exists():
+        return file
+    return shipped_scenario(file) or file
+
+
+def _reporter(arguments: argparse.Namespace) -> Observer:
+    if arguments.json:
+        from fedtest.reporters.json import JsonReporter
+
+        return JsonReporter(sys.stdout)
+    if arguments.quiet or not sys.stdout.isatty():
+        from fedtest.reporters.plain import PlainReporter, QuietReporter
+
+        return QuietReporter(sys.stdout) if arguments.quiet else PlainReporter(sys.stdout)
+
+    from fedtest.reporters.terminal import TerminalReporter
+
+    return TerminalReporter()
+
+
+def _validate(arguments: argparse.Namespace) -> int:
+    from fedtest.errors import ScenarioError
+    from fedtest.scenario.load import load
+
+    code = ExitCode.PASSED
+    for file in arguments.files:
+        try:
+            scenario = load(_shipped(file)).scenario
+        except ScenarioError as error:
+            code = ExitCode.USAGE
+            print(error, file=sys.stderr)
+        else:
+            print(f"{file}: scenario {scenario.name} is valid")
+    return code
+
+
+def _engine(arguments: argparse.Namespace) -> int:
+    del arguments
+    from fedtest.engine.docker.engine import DockerEngine
+
+    engine = DockerEngine()
+    try:
+        info = engine.info()
+    finally:
+        engine.close()
+    known = {True: "yes", False: "no", None: "not known from here"}
+    rows = {
+        "engine": f"{info.kind} {info.version}",
+        "API version": info.api,
+        "interface names": info.naming,
+        "netem": known[info.netem],
+        "kernel": info.kernel,
+        **info.details,
+    }
+    for name, value in rows.items():
+        print(f"{name + ':':<17}{value}")
+    return ExitCode.PASSED
+
+
+def _engine_ensure(arguments: argparse.Namespace) -> int:
+    from fedtest.engine.docker.ensure import ensure
+
+    print(ensure(install=arguments.install))
+    return ExitCode.PASSED
+
+
+def _data(arguments: argparse.Namespace) -> int:
+    del arguments  # There is one data set.
+    from fedtest.data.mnist import provision
+
+    print(provision(_note))
+    return ExitCode.PASSED
+
+
+def _image(arguments: argparse.Namespace) -> int:
+    del arguments
+    from fedtest.engine.docker.client import DockerClient
+    from fedtest.engine.docker.images import node_image
+
+    client = DockerClient()
+    try:
+        print(node_image(client, progress=_note))
+    finally:
+        client.close()
+    return ExitCode.PASSED
+
+
+def _clean(arguments: argparse.Namespace) -> int:
+    from fedtest.engine.docker.engine import DockerEngine
+
+    engine = DockerEngine()
+    try:
+        removed = dict(engine.sweep(120.0))
+        for run_id in arguments.runs:
+            removed[run_id] = removed.get(run_id, 0) + engine.destroy(run_id, 120.0)
+    finally:
+        engine.close()
+    for run_id, count in removed.items():
+        print(f"run {run_id}: removed {count} hosts and networks")
+    if not removed:
+        print("nothing to remove")
+    return ExitCode.PASSED
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,137 @@
+"""The engine interface: it speaks in hosts, and not of what a host is made of.
+
+Every verb works on a whole plan or on a list, so that an engine can do things
+side by side. A run is named by its tag in every call and an engine keeps no
+state of it: another process with the same tag sees the same hosts. Every call
+has a deadline, in seconds, and raises DeadlineError naming whom it waited for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from fedtest.engine.owner import Owner
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.errors import FedtestError
+    from fedtest.plan import ImagePlan, Plan, ProcessPlan
+
+
+class ProcessKey(NamedTuple):
+    """A process is known by the host it runs on and its name in the scenario."""
+
+    host: str
+    process: str
+
+    def __str__(self) -> str:
+        return f"{self.process} on {self.host}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunTag:
+    """Names a run on an engine, and says whose it is."""
+
+    id: str
+    scenario: str
+    owner: Owner
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What there is. `naming`: how interface names are made; `netem`: None if not known."""
+
+    kind: str
+    version: str
+    api: str
+    kernel: str
+    naming: str
+    netem: bool | None
+    details: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What hosts are made from, found or made ahead of them.
+
+    `images` has the engine's own reference for each image of the plan;
+    `data` the engine's own reference for each data set; `versions` what is
+    worth recording of them.
+    """
+
+    images: Mapping[ImagePlan, str]
+    data: Mapping[str, str]
+    versions: Mapping[str, str]
+
+
+class Sink(Protocol):
+    """Where a process's output and end go. Called from threads of the engine."""
+
+    def output(self, key: ProcessKey, stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        """A piece of output, as it came; not cut at lines."""
+
+    def exited(self, key: ProcessKey, status: int) -> None:
+        """The process ended: 0 to 127 its own status, 128 + n for signal n. Comes last."""
+
+    def lost(self, key: ProcessKey, error: FedtestError) -> None:
+        """The process can no longer be watched. Comes last, instead of `exited`."""
+
+
+class Engine(ABC):
+    """What provides hosts."""
+
+    @abstractmethod
+    def info(self) -> EngineInfo:
+        """What engine this is. EngineUnavailable if it does not answer."""
+
+    @abstractmethod
+    def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
+        """Images and data sets, made if missing or out of date. ImageError, DataError."""
+
+    @abstractmethod
+    def realise(
+        self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+    ) -> Mapping[str, Snapshot]:
+        """Networks and hosts as planned, every interface named and addressed.
+
+        What is there already stays, so that a host that was restarted gets its
+        names back. Returns each host as it was read back, not compared with the
+        plan yet. SubnetTaken if an address range of our own choosing belongs to
+        somebody else; nothing of this plan's hosts exists then.
+        """
+
+    @abstractmethod
+    def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
+        """Interfaces, counters and sockets of each host, now."""
+
+    @abstractmethod
+    def start(
+        self, run: RunTag, processes: Sequence[ProcessPlan], sink: Sink, deadline: float
+    ) -> Mapping[ProcessKey, int]:
+        """Start commands; returns when each runs, with its process id in its host.
+
+        The id leads a session of its own, so that it stands for the descendants too.
+        """
+
+    @abstractmethod
+    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+        """Send a signal to processes and their process groups; one that has ended is no error."""
+
+    @abstractmethod
+    def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
+        """Power-cycle hosts: their processes die; `realise` makes them whole again."""
+
+    @abstractmethod
+    def destroy(self, run_id: str, deadline: float) -> int:
+        """Remove all that carries the run's id; how many things that were. Repeatable."""
+
+    @abstractmethod
+    def sweep(self, deadline: float) -> Mapping[str, int]:
+        """Destroy runs whose owner on this machine is dead and that were not kept, by id."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of connections to the engine. Hosts stay."""

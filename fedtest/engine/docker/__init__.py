@@ -1,0 +1,1 @@
+"""Hosts as containers, networks as bridges, through the Docker SDK."""

@@ -1,0 +1,103 @@
+"""The one place where the Docker SDK is wrapped: time-outs, threads, typed errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, NotFound
+
+from fedtest.errors import DeadlineError, EngineError, EngineUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds in which an engine must answer at all."""
+
+CALL_TIMEOUT = 60.0
+"""Seconds for one call. A call that may take longer says so itself."""
+
+
+class DockerClient:
+    """Connections to one engine. The SDK's client is not thread-safe: each thread has its own.
+
+    `base_url` None means what the environment says (DOCKER_HOST, or the default socket).
+    Raises EngineUnavailable at once if no engine answers.
+    """
+
+    def __init__(self, base_url: str | None = None) -> None:
+        self.url = base_url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+        self._local = threading.local()
+        self._all: list[docker.APIClient] = []
+        self._lock = threading.Lock()
+        with engine_errors(f"asking the engine at {self.url} for its version"):
+            probe = self._connect("auto", CONNECT_TIMEOUT)
+            try:
+                self.version: dict[str, Any] = probe.version()
+                self.api_version: tuple[int, ...] = tuple(
+                    int(part) for part in probe.api_version.split(".")
+                )
+            finally:
+                probe.close()
+
+    @property
+    def api(self) -> docker.APIClient:
+        """The calling thread's own client."""
+        client = getattr(self._local, "client", None)
+        if client is None:
+            client = self._connect(".".join(map(str, self.api_version)), CALL_TIMEOUT)
+            self._local.client = client
+            with self._lock:
+                self._all.append(client)
+        return client
+
+    def _connect(self, version: str, timeout: float) -> docker.APIClient:
+        settings = docker.utils.kwargs_from_env()
+        settings["base_url"] = self.url
+        return docker.APIClient(version=version, timeout=timeout, **settings)
+
+    def close(self) -> None:
+        """Close every thread's connections."""
+        with self._lock:
+            for client in self._all:
+                client.close()
+            self._all.clear()
+
+
+@contextmanager
+def engine_errors(doing: str) -> Iterator[None]:
+    """Turn what the SDK raises while `doing` something into our own errors."""
+    try:
+        yield
+    except APIError as error:
+        raise EngineError(f"{doing}: the engine says: {explanation(error)}") from error
+    except requests.exceptions.Timeout as error:
+        raise DeadlineError(f"{doing}: the engine did not answer in time") from error
+    except (requests.exceptions.ConnectionError, DockerException) as error:
+        raise EngineUnavailable(
+            f"{doing}: {error}",
+            remedy="Start an engine: `python -m fedtest engine ensure` does it on Linux, "
+            "`--install` installs one on Debian and Ubuntu.",
+        ) from error
+
+
+def explanation(error: APIError) -> str:
+    """The engine's own words."""
+    return str(error.explanation or error).strip()
+
+
+@contextmanager
+def gone_is_fine() -> Iterator[None]:
+    """For removals: what is not there any more, or is being removed, needs no removing."""
+    try:
+        yield
+    except NotFound:
+        pass
+    except APIError as error:
+        if "already in progress" not in explanation(error):
+            raise

@@ -1,0 +1,138 @@
+"""The Docker engine: each verb of the interface, by the pieces beside this file."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from fedtest.engine import inside, snapshot
+from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
+from fedtest.engine.docker import images, labels, removal, volumes
+from fedtest.engine.docker.client import DockerClient, engine_errors
+from fedtest.engine.docker.hosts import API_NAMES, Hosts, run_script
+from fedtest.engine.docker.networks import make_networks
+from fedtest.engine.docker.processes import signal_processes, start_process
+from fedtest.engine.netem import has_netem
+from fedtest.engine.parallel import each
+from fedtest.plan import ImagePlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from fedtest.engine.base import RunTag, Sink
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.plan import Plan, ProcessPlan
+
+_SIGNAL_DEADLINE = 30.0
+
+
+class DockerEngine(Engine):
+    """Hosts as containers. EngineUnavailable if none answers at `base_url` or DOCKER_HOST."""
+
+    def __init__(self, base_url: str | None = None) -> None:
+        self._client = DockerClient(base_url)
+
+    def info(self) -> EngineInfo:
+        client = self._client
+        with engine_errors("asking the engine what it is"):
+            details = client.api.info()
+        by_option = client.api_version >= API_NAMES
+        return EngineInfo(
+            kind="docker",
+            version=client.version["Version"],
+            api=client.version["ApiVersion"],
+            kernel=client.version["KernelVersion"],
+            naming="endpoint option" if by_option else "renamed after the start",
+            netem=has_netem(client.version["KernelVersion"]),
+            details={
+                "url": client.url,
+                "os": str(details.get("OperatingSystem", "")),
+                "storage": str(details.get("Driver", "")),
+                "cgroups": str(details.get("CgroupVersion", "")),
+            },
+        )
+
+    def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
+        node = ImagePlan()
+        wanted = dict.fromkeys(host.image for host in plan.hosts)
+        if self._client.api_version < API_NAMES:
+            wanted[node] = None  # The helper that names interfaces runs from it.
+        found = {
+            image: images.ensure_image(self._client, image, progress=progress) for image in wanted
+        }
+        sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
+        data = {
+            name: volumes.ensure_volume(
+                self._client,
+                name,
+                image=next(iter(found.values())),
+                labels=labels.of_run(run),
+                progress=progress,
+            )
+            for name in sets
+        }
+        return Prepared(images=found, data=data, versions={})
+
+    def realise(
+        self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+    ) -> Mapping[str, Snapshot]:
+        end = time.monotonic() + deadline
+        make_networks(self._client, plan, run, deadline)
+        hosts = Hosts(self._client, run, prepared)
+        found = each(
+            lambda name: hosts.realise(plan.host(name), end),
+            [host.name for host in plan.hosts],
+            doing="starting hosts",
+            deadline=max(end - time.monotonic(), 0),
+        )
+        return found
+
+    def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
+        return each(
+            lambda host: snapshot.parse(run_script(self._client, run, host, inside.SNAPSHOT)),
+            hosts,
+            doing="looking into hosts",
+            deadline=deadline,
+        )
+
+    def start(
+        self, run: RunTag, processes: Sequence[ProcessPlan], sink: Sink, deadline: float
+    ) -> Mapping[ProcessKey, int]:
+        end = time.monotonic() + deadline
+        plans = {ProcessKey(plan.host, plan.name): plan for plan in processes}
+        return each(
+            lambda key: start_process(self._client, run, plans[key], sink, end),
+            plans,
+            doing="starting processes",
+            deadline=deadline,
+        )
+
+    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+        by_host: dict[str, list[int]] = {}
+        for key, pid in pids.items():
+            by_host.setdefault(key.host, []).append(pid)
+        each(
+            lambda host: signal_processes(self._client, run, host, by_host[host], number),
+            by_host,
+            doing=f"sending signal {number}",
+            deadline=_SIGNAL_DEADLINE,
+        )
+
+    def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
+        def power_cycle(host: str) -> None:
+            with engine_errors(f"restarting host {host}"):
+                self._client.api.restart(labels.container_name(run.id, host), timeout=0)
+
+        each(power_cycle, hosts, doing="restarting hosts", deadline=deadline)
+
+    def destroy(self, run_id: str, deadline: float) -> int:
+        return removal.destroy(self._client, run_id, deadline)
+
+    def sweep(self, deadline: float) -> Mapping[str, int]:
+        return {
+            run_id: removal.destroy(self._client, run_id, deadline)
+            for run_id in removal.dead_runs(self._client)
+        }
+
+    def close(self) -> None:
+        self._client.close()

@@ -1,0 +1,170 @@
+"""A host is a container whose first process is ours, whatever the image's entrypoint."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from docker.types import LogConfig, Mount
+
+from fedtest.engine import inside, snapshot
+from fedtest.engine.docker import labels
+from fedtest.engine.docker.client import engine_errors, gone_is_fine
+from fedtest.errors import DeadlineError, EngineError
+from fedtest.plan import ImagePlan
+
+if TYPE_CHECKING:
+    from fedtest.engine.base import Prepared, RunTag
+    from fedtest.engine.docker.client import DockerClient
+    from fedtest.plan import HostPlan
+
+API_NAMES = (1, 48)
+"""Engine API from which an endpoint option names the interface (Engine 28.0)."""
+
+API_ENDPOINTS = (1, 44)
+"""Engine API from which a container is created on several networks at once (Engine 25.0)."""
+
+_IFNAME = "com.docker.network.endpoint.ifname"
+_SHM = 1 << 29  # torch's data loaders share memory; Docker gives 64 MB.
+
+
+class Hosts:
+    """The hosts of one run on one engine."""
+
+    def __init__(self, client: DockerClient, run: RunTag, prepared: Prepared) -> None:
+        self._client = client
+        self._run = run
+        self._prepared = prepared
+        with engine_errors("listing the run's hosts"):
+            found = client.api.containers(
+                all=True, filters={"label": [f"{labels.RUN}={run.id}", labels.HOST]}
+            )
+        self._present = {item["Labels"][labels.HOST]: item["State"] for item in found}
+
+    def realise(self, host: HostPlan, end: float) -> snapshot.Snapshot:
+        """Make, start and name one host, whatever of it is there; read it back."""
+        state = self._present.get(host.name)
+        if state is None:
+            self._create(host)
+        started = state == "running"
+        if not started:
+            with engine_errors(f"starting host {host.name}"):
+                self._client.api.start(self._name(host.name))
+        if self._client.api_version < API_NAMES:
+            text = self._rename(host, end)
+        elif state is None:
+            text = self._log(self._name(host.name), f"host {host.name}", end)
+        else:
+            text = run_script(self._client, self._run, host.name, inside.SNAPSHOT)
+        return snapshot.parse(text)
+
+    def _name(self, host: str) -> str:
+        return labels.container_name(self._run.id, host)
+
+    def _create(self, host: HostPlan) -> None:
+        api = self._client.api
+        endpoints = {
+            labels.network_name(self._run.id, item.network): api.create_endpoint_config(
+                ipv4_address=str(item.address.ip),
+                driver_opt={_IFNAME: item.interface}
+                if self._client.api_version >= API_NAMES
+                else None,
+            )
+            for item in host.attachments
+        }
+        first = next(iter(endpoints), "none")
+        at_once = endpoints
+        if self._client.api_version < API_ENDPOINTS:
+            at_once = {name: endpoints[name] for name in list(endpoints)[:1]}
+        with engine_errors(f"making host {host.name}"):
+            api.create_container(
+                self._prepared.images[host.image],
+                name=self._name(host.name),
+                hostname=host.name,
+                entrypoint=["/bin/sh", "-c", inside.FIRST_PROCESS, "fedtest-host"],
+                command=[inside.hosts_file(host.names)],
+                user="0:0",
+                labels={**labels.of_run(self._run), labels.HOST: host.name},
+                # The low-level call sends this as it is; the high-level one drops
+                # all of it when one key does not match.
+                networking_config=api.create_networking_config(at_once),
+                host_config=api.create_host_config(
+                    network_mode=first,
+                    init=True,
+                    shm_size=_SHM,
+                    log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
+                    mounts=[
+                        Mount(target, self._prepared.data[name], type="volume", read_only=True)
+                        for name, target in host.data
+                    ],
+                ),
+            )
+            for item in host.attachments[1:] if len(endpoints) > len(at_once) else ():
+                api.connect_container_to_network(
+                    self._name(host.name),
+                    labels.network_name(self._run.id, item.network),
+                    ipv4_address=str(item.address.ip),
+                )
+
+    def _log(self, container: str, whom: str, end: float) -> str:
+        """What a container's process printed, up to its closing line."""
+        text = ""
+        with engine_errors(f"reading what {whom} says of itself"):
+            stream = self._client.api.logs(container, stream=True, follow=True)
+            try:
+                for piece in stream:
+                    text += piece.decode("utf-8", "replace")
+                    if inside.END in text:
+                        return text
+                    if time.monotonic() > end:
+                        raise DeadlineError(f"{whom}: not ready in time; it said: {text[-500:]}")
+            finally:
+                stream.close()
+        raise EngineError(f"{whom}: its first process ended; it said: {text[-500:]!r}")
+
+    def _rename(self, host: HostPlan, end: float) -> str:
+        """For engines that cannot name interfaces: from a helper in the host's namespace."""
+        api = self._client.api
+        name = self._name(host.name)
+        helper = f"{name}.names"
+        with engine_errors(f"naming the interfaces of host {host.name}"):
+            endpoints = api.inspect_container(name)["NetworkSettings"]["Networks"]
+            pairs: list[str] = []
+            for item in host.attachments:
+                endpoint = endpoints[labels.network_name(self._run.id, item.network)]
+                pairs += [endpoint["MacAddress"], item.interface]
+            with gone_is_fine():
+                api.remove_container(helper, force=True)
+            try:
+                api.create_container(
+                    self._prepared.images[ImagePlan()],
+                    name=helper,
+                    entrypoint=["/bin/sh", "-c", inside.RENAME, "fedtest-names"],
+                    command=pairs,
+                    user="0:0",
+                    labels={**labels.of_run(self._run), labels.HELPER: host.name},
+                    host_config=api.create_host_config(
+                        network_mode=f"container:{name}",
+                        cap_drop=["ALL"],
+                        cap_add=["NET_ADMIN"],
+                        log_config=LogConfig(type="json-file", config={"max-size": "1m"}),
+                    ),
+                )
+                api.start(helper)
+                return self._log(helper, f"naming the interfaces of host {host.name}", end)
+            finally:
+                with gone_is_fine():
+                    api.remove_container(helper, force=True, v=True)
+
+
+def run_script(client: DockerClient, run: RunTag, host: str, script: str, *words: str) -> str:
+    """What a short shell script prints, run as root in a host."""
+    with engine_errors(f"looking into host {host}"):
+        execution = client.api.exec_create(
+            labels.container_name(run.id, host),
+            ["/bin/sh", "-c", script, "fedtest", *words],
+            user="0:0",
+            stderr=False,
+        )
+        output = client.api.exec_start(execution["Id"])
+    return str(output.decode("utf-8", "replace"))

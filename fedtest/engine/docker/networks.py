@@ -1,0 +1,130 @@
+"""Bridge networks: made in one order, waited for where somebody else holds the subnet."""
+
+from __future__ import annotations
+
+import time
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from docker.errors import APIError
+from docker.types import IPAMConfig, IPAMPool
+
+from fedtest.engine.docker import labels
+from fedtest.engine.docker.client import engine_errors, explanation
+from fedtest.engine.owner import Owner
+from fedtest.engine.routes import routes
+from fedtest.errors import DeadlineError, EngineError, SubnetTaken
+
+if TYPE_CHECKING:
+    from fedtest.engine.base import RunTag
+    from fedtest.engine.docker.client import DockerClient
+    from fedtest.plan import NetworkPlan, Plan
+
+_POLL = 0.2
+
+
+def make_networks(client: DockerClient, plan: Plan, run: RunTag, deadline: float) -> None:
+    """Make the plan's networks that are not there yet.
+
+    In the order of their subnets: runs that want the same fixed subnets take
+    them in one order, so that none waits for one that waits for it.
+    """
+    end = time.monotonic() + deadline
+    with engine_errors("listing the run's networks"):
+        present = client.api.networks(filters={"label": f"{labels.RUN}={run.id}"})
+    there = {network["Labels"].get(labels.NETWORK) for network in present}
+    for network in sorted(plan.networks, key=lambda item: item.subnet):
+        if network.name not in there:
+            _make(client, network, run, end)
+
+
+def _make(client: DockerClient, network: NetworkPlan, run: RunTag, end: float) -> None:
+    if network.fixed:
+        _refuse_routes(client, network)
+    waited_for = ""
+    while True:
+        try:
+            _create(client, network, run)
+        except SubnetTaken:
+            if not network.fixed:
+                raise
+            holder = _holder(client, network.subnet)
+            if holder is None:
+                continue  # It was given back just now.
+            waited_for = _who(holder)
+            if holder["Labels"].get(labels.RUN) is None:
+                raise EngineError(
+                    f"network {network.name}: subnet {network.subnet} overlaps {waited_for}",
+                    remedy="Choose another `subnet`, or leave it out where the address "
+                    "does not matter.",
+                ) from None
+        else:
+            return
+        if time.monotonic() > end:
+            raise DeadlineError(
+                f"network {network.name}: subnet {network.subnet} is held by {waited_for}",
+                remedy="Wait for that run, or end it; `python -m fedtest clean` removes what "
+                "dead runs left.",
+            )
+        time.sleep(_POLL)
+
+
+def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
+    pool = IPAMPool(subnet=str(network.subnet), gateway=str(network.gateway))
+    with engine_errors(f"making network {network.name} ({network.subnet})"):
+        try:
+            client.api.create_network(
+                labels.network_name(run.id, network.name),
+                driver="bridge",
+                ipam=IPAMConfig(pool_configs=[pool]),
+                internal=network.internal,
+                labels={**labels.of_run(run), labels.NETWORK: network.name},
+            )
+        except APIError as error:
+            if "overlaps with other one" in explanation(error):
+                raise SubnetTaken(
+                    f"making network {network.name}: subnet {network.subnet} is in use",
+                    subnet=network.subnet,
+                ) from error
+            raise
+
+
+def _holder(client: DockerClient, subnet: IPv4Network) -> dict[str, Any] | None:
+    with engine_errors("looking for the network that holds a subnet"):
+        for network in client.api.networks():
+            for config in (network["IPAM"] or {}).get("Config") or []:
+                taken = config.get("Subnet", "")
+                if ":" not in taken and taken and IPv4Network(taken).overlaps(subnet):
+                    return dict(network)
+    return None
+
+
+def _who(network: dict[str, Any]) -> str:
+    run = network["Labels"].get(labels.RUN)
+    if run is None:
+        return f"the engine's network {network['Name']!r}"
+    owner = Owner.parse(network["Labels"].get(labels.OWNER, ""))
+    scenario = network["Labels"].get(labels.SCENARIO)
+    return f"run {run} of scenario {scenario} (process {owner.pid if owner else 'unknown'})"
+
+
+def _refuse_routes(client: DockerClient, network: NetworkPlan) -> None:
+    """A fixed subnet that is routed elsewhere would cut the machine off from it."""
+    if not client.url.startswith("unix:") or not Path("/proc/net/route").exists():
+        return  # The engine is on another machine, whose routes we cannot see.
+    with engine_errors("listing the engine's networks"):
+        bridges = {
+            (item.get("Options") or {}).get(
+                "com.docker.network.bridge.name", f"br-{item['Id'][:12]}"
+            )
+            for item in client.api.networks()
+        }
+    for route in routes(Path("/proc/net/route").read_text(encoding="ascii")):
+        if route.interface not in bridges and route.destination.overlaps(network.subnet):
+            raise EngineError(
+                f"network {network.name}: subnet {network.subnet} overlaps this machine's route "
+                f"{route.destination} dev {route.interface}",
+                remedy="Choose another `subnet`, or leave it out where the address "
+                "does not matter.",
+            )

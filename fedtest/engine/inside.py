@@ -1,0 +1,105 @@
+"""What runs inside a host, whatever the engine: POSIX shell, `cat` and `ls`.
+
+A user's own image may have neither Python nor iproute2, so a host tells of
+itself by files of /proc and /sys, and `snapshot.parse` reads them.
+"""
+
+from __future__ import annotations
+
+END = "@@ end"
+PID_PREFIX = b"fedtest-pid "
+
+_NETWORK = """
+section() { echo "@@ $1"; cat "$1" 2>/dev/null; echo; }
+look() {
+  section /proc/uptime
+  section /proc/sys/kernel/random/boot_id
+  echo "@@ links"
+  for d in /sys/class/net/*; do
+    read -r mac < "$d/address"; read -r mtu < "$d/mtu"; read -r flags < "$d/flags"
+    echo "${d##*/} ${mac:--} $mtu $flags"
+  done
+  for f in /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
+           /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf; do section "$f"; done
+}
+"""
+
+# Which process holds which socket: only root sees all of it, and a process may
+# end while we look.
+_PROCESSES = """
+echo "@@ stat"; cat /proc/[0-9]*/stat 2>/dev/null
+echo "@@ fd"; ls -l /proc/[0-9]*/fd 2>/dev/null
+"""
+
+SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
+"""Prints all of a host's state; needs root in the host to see everybody's sockets."""
+
+FIRST_PROCESS = f"""
+printf '%s' "$1" > /etc/hosts || echo "cannot write /etc/hosts" >&2
+{_NETWORK}
+look
+echo '{END}'
+exec sleep 2147483647
+"""
+"""The host's first process: $1 is the content of /etc/hosts. Prints what it is, then waits."""
+
+WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
+"""Starts a command after telling its process id, on standard output, as the first line."""
+
+
+def hosts_file(names: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
+    """The content of /etc/hosts: localhost, then `names` in order."""
+    lines = ["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback"]
+    lines += [f"{address}\t{' '.join(aliases)}" for address, aliases in names]
+    return "\n".join(lines) + "\n"
+
+
+RENAME = f"""
+set -eu
+routes=$(ip -4 route show | grep -v 'proto kernel' || true)
+n=0
+moves=
+while [ $# -gt 0 ]; do
+  old=
+  for d in /sys/class/net/*; do
+    read -r mac < "$d/address"
+    if [ "$mac" = "$1" ]; then old=${{d##*/}}; fi
+  done
+  if [ -z "$old" ]; then echo "no interface has the MAC address $1" >&2; exit 1; fi
+  if [ "$old" != "$2" ]; then
+    ip link set dev "$old" down
+    ip link set dev "$old" name "fedtest$n"
+    moves="$moves fedtest$n/$old/$2"
+    n=$((n + 1))
+  fi
+  shift 2
+done
+for move in $moves; do
+  rest=${{move#*/}}
+  ip link set dev "${{move%%/*}}" name "${{rest#*/}}"
+  ip link set dev "${{rest#*/}}" up
+done
+echo "$routes" | while read -r route; do
+  [ -n "$route" ] || continue
+  for move in $moves; do
+    rest=${{move#*/}}
+    case "$route " in
+      *" dev ${{rest%%/*}} "*)
+        head=${{route%% dev *}}
+        ip route replace $head dev "${{rest#*/}}"
+        break;;
+    esac
+  done
+done
+{_NETWORK}
+look
+echo '{END}'
+"""
+"""Renames interfaces, then describes the host. Arguments: MAC address, name, and so on.
+
+Every interface that must change goes down and to a temporary name first, so
+that two can swap theirs, and since kernels before 6.2 rename none that is up.
+Going down costs routes: the connected ones come back by themselves, others are
+put back. Needs NET_ADMIN and iproute2, so it runs in a helper. Doing it again
+changes nothing.
+"""

@@ -1,0 +1,1 @@
+"""Console, plain lines, JSON: each made from what an Observer is told and from the Result."""

@@ -1,0 +1,99 @@
+"""A live picture of the run: stages with their times, and each process's newest line."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from fedtest.reporters.summary import print_summary
+from fedtest.run.observer import Observer
+from fedtest.values import PREFIX
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from fedtest.engine.base import ProcessKey
+    from fedtest.plan import Plan
+    from fedtest.run.result import Result
+
+_NAME = 16
+
+
+class TerminalReporter(Observer):
+    """Stages that are over scroll up; what goes on now is drawn anew in place."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console()
+        self._live = Live(
+            get_renderable=self._picture,
+            console=self._console,
+            refresh_per_second=8,
+            transient=True,
+        )
+        self._stage = ""
+        self._began = 0.0
+        self._note = ""
+        self._spinner = Spinner("dots")
+        self._newest: dict[ProcessKey, Text] = {}
+
+    def run_started(self, scenario: str, run_id: str, directory: str) -> None:
+        self._console.print(Text.assemble((scenario, "bold"), f", run {run_id}"))
+        self._live.start()
+
+    def planned(self, plan: Plan) -> None:
+        self._note = f"{len(plan.hosts)} hosts on {len(plan.networks)} networks"
+
+    def stage_started(self, name: str) -> None:
+        self._stage, self._began, self._note = name, time.monotonic(), ""
+
+    def stage_progress(self, text: str) -> None:
+        self._note = text
+
+    def stage_ended(self, name: str, seconds: float, *, failed: bool) -> None:
+        mark = Text("x ", "bold red") if failed else Text("✓ ", "green")
+        self._console.print(_row(mark, name, seconds, self._note))
+        self._stage, self._note = "", ""
+
+    def line(self, key: ProcessKey, stream: str, text: str) -> None:
+        if text.strip() and not text.startswith(PREFIX):
+            self._newest[key] = Text(text, style="yellow" if stream == "stderr" else "")
+
+    def exited(self, key: ProcessKey, status: int) -> None:
+        last = self._newest.get(key, Text())
+        end = Text(f"exited with {status}  ", style="green" if status == 0 else "bold red")
+        self._newest[key] = Text.assemble(end, (last.plain, "dim"))
+
+    def finished(self, result: Result) -> None:
+        self._live.stop()
+        for key, text in self._newest.items():
+            self._console.print(_line(key, text), overflow="ellipsis", no_wrap=True)
+        print_summary(self._console, result)
+
+    def _picture(self) -> RenderableType:
+        if not self._stage:
+            return Text()
+        head = Table.grid()
+        head.add_row(
+            self._spinner,
+            Text(" "),
+            _row(Text(), self._stage, time.monotonic() - self._began, self._note),
+        )
+        lines = [_line(key, text) for key, text in self._newest.items()]
+        room = max(self._console.height - 3, 1)
+        return Group(head, *lines[:room])
+
+
+def _row(mark: Text, name: str, seconds: float, note: str) -> Text:
+    return Text.assemble(mark, f"{name:<{_NAME}} {seconds:6.1f} s  ", (note, "dim"))
+
+
+def _line(key: ProcessKey, text: Text) -> Text:
+    line = Text.assemble("    ", (f"{key.host:<10} ", "cyan"), (f"{key.process:<10} ", "dim"), text)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line

@@ -1,0 +1,1 @@
+"""Executes a plan on an engine: stages, events, deadlines, checks, artifacts."""

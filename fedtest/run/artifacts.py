@@ -1,0 +1,81 @@
+"""What a run leaves: a directory, written as the run goes, so that a failure loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+from dataclasses import asdict, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedtest.errors import UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fedtest.engine.base import ProcessKey
+    from fedtest.engine.snapshot import Snapshot
+
+
+class RunDirectory:
+    """`<runs>/<time>-<scenario>-<id>/`, and `<runs>/latest` pointing at the newest."""
+
+    def __init__(self, runs: Path, scenario: str, run_id: str, now: datetime) -> None:
+        name = f"{now:%Y%m%d-%H%M%S}-{scenario}-{run_id}"
+        self.path = runs.absolute() / name
+        try:
+            (self.path / "logs").mkdir(parents=True)
+            (self.path / "hosts").mkdir()
+            _point(runs.absolute() / "latest", name)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write the run's directory {self.path}: {error.strerror}",
+                remedy="Name another one by --runs DIR.",
+            ) from error
+
+    def log(self, key: ProcessKey) -> Path:
+        """Where a process's log goes."""
+        return self.path / "logs" / f"{key.host}.{key.process}.log"
+
+    def text(self, name: str, content: str) -> None:
+        """Write a file, whole or not at all."""
+        path = self.path / name
+        path.parent.mkdir(exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(content, encoding="utf-8")
+        part.replace(path)
+
+    def json(self, name: str, content: Any) -> None:  # noqa: ANN401 - any of our dataclasses
+        """Write plain data or a dataclass as JSON."""
+        self.text(name, to_json(content))
+
+    def snapshot(self, moment: str, host: str, found: Snapshot) -> None:
+        """Write what a host looked like, parsed and as it printed it."""
+        content = asdict(found)
+        self.text(f"hosts/{host}.{moment}.txt", content.pop("text"))
+        self.json(f"hosts/{host}.{moment}.json", content)
+
+
+def to_json(content: Any) -> str:  # noqa: ANN401 - any of our dataclasses
+    """Plain data or a dataclass as a JSON document."""
+    return json.dumps(content, default=_plain, indent=2) + "\n"
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Enum):
+        return value.value
+    return str(value)
+
+
+def _point(link: Path, name: str) -> None:
+    """Runs may start side by side: each link is whole, the last one stays."""
+    part = link.with_name(f".latest-{secrets.token_hex(4)}")
+    with contextlib.suppress(FileNotFoundError):
+        part.unlink()
+    os.symlink(name, part)  # noqa: PTH211 - a name relative to the link, not a Path
+    part.replace(link)

@@ -1,0 +1,58 @@
+"""`bytes`: what went through interfaces while the processes ran, by the kernel's counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedtest.run.checks.finding import Finding, by_host
+
+if TYPE_CHECKING:
+    from fedtest.run.evidence import Evidence
+    from fedtest.scenario.model import BytesCheck
+
+
+def check_bytes(check: BytesCheck, evidence: Evidence) -> Finding:
+    """Passes when on each host the difference after minus before lies within the bounds."""
+    counts: dict[str, int] = {}
+    missing = []
+    for host in _hosts(check, evidence):
+        interface = next(
+            item.interface
+            for item in evidence.plan.host(host).attachments
+            if item.network == check.network
+        )
+        before = evidence.before[host].interfaces.get(interface)
+        after = evidence.after[host].interfaces.get(interface)
+        if before is None or after is None:
+            missing.append(f"{host}: interface {interface} is gone, and its counters with it")
+        elif check.direction == "tx":
+            counts[host] = after.tx_bytes - before.tx_bytes
+        else:
+            counts[host] = after.rx_bytes - before.rx_bytes
+    low = check.min if check.min is not None else 0
+    inside = [low <= count and (check.max is None or count <= check.max) for count in counts.values()]
+    bounds = [f"at least {size(check.min)}"] if check.min is not None else []
+    bounds += [f"at most {size(check.max)}"] if check.max is not None else []
+    verb = "sent" if check.direction == "tx" else "received"
+    return Finding(
+        passed=all(inside) and not missing and bool(counts),
+        expected=f"each host {verb} {' and '.join(bounds)} on {check.network}",
+        found=by_host({host: size(count) for host, count in counts.items()}),
+        details=missing,
+    )
+
+
+def _hosts(check: BytesCheck, evidence: Evidence) -> tuple[str, ...]:
+    if check.host is not None:
+        return (check.host,)
+    return next(group.members for group in evidence.plan.groups if group.name == check.group)
+
+
+def size(count: int) -> str:
+    """A number of bytes as people write it, in powers of ten as the scenario's MB."""
+    value = float(count)
+    for unit in ("B", "kB", "MB"):
+        if value < 1000:
+            return f"{count} B" if unit == "B" else f"{value:.4g} {unit}"
+        value /= 1000
+    return f"{value:.4g} GB"

@@ -1,0 +1,44 @@
+"""What was measured while a run went: all that a check may look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedtest.engine.base import ProcessKey
+    from fedtest.engine.snapshot import Snapshot, TcpSocket
+    from fedtest.plan import Plan, ProcessPlan
+    from fedtest.run.logs import ProcessLog
+
+
+@dataclass
+class ProcessState:
+    """One process: when it ran (seconds since the run began), how it ended, what it reported."""
+
+    plan: ProcessPlan
+    log: ProcessLog
+    pid: int | None = None
+    started: float = 0.0
+    ended: float | None = None
+    status: int | None = None
+    values: dict[str, list[Any]] = field(default_factory=dict)
+    sockets: set[TcpSocket] = field(default_factory=set)
+
+
+@dataclass
+class Evidence:
+    """`before` and `after`: each host when all were ready, and when all processes had ended."""
+
+    plan: Plan
+    processes: dict[ProcessKey, ProcessState] = field(default_factory=dict)
+    before: dict[str, Snapshot] = field(default_factory=dict)
+    after: dict[str, Snapshot] = field(default_factory=dict)
+
+    def of_process(self, name: str, host: str | None = None) -> dict[str, ProcessState]:
+        """The process on each host that runs it (or on `host` alone), by host."""
+        return {
+            key.host: state
+            for key, state in self.processes.items()
+            if key.process == name and host in (None, key.host)
+        }

@@ -1,0 +1,51 @@
+"""What was asked for against what is there: a difference makes a run invalid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedtest.engine.inside import hosts_file
+from fedtest.errors import NotAsPlanned
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.plan import HostPlan, Plan
+
+
+def compare(plan: Plan, snapshots: Mapping[str, Snapshot]) -> None:
+    """Raises NotAsPlanned with every difference, by host."""
+    found = [line for host in plan.hosts for line in _differences(host, snapshots[host.name])]
+    if found:
+        raise NotAsPlanned(
+            "the hosts are not as the scenario asks:\n" + "\n".join(f"  {line}" for line in found),
+            remedy="This is the engine's doing, not the scenario's: "
+            "`python -m fedtest engine` tells what it can do.",
+        )
+
+
+def _differences(host: HostPlan, snapshot: Snapshot) -> list[str]:
+    found = []
+    actual = {name: item for name, item in snapshot.interfaces.items() if name != "lo"}
+    for item in host.attachments:
+        interface = actual.pop(item.interface, None)
+        where = f"host {host.name}: interface {item.interface} (network {item.network})"
+        if interface is None:
+            there = ", ".join(sorted(snapshot.interfaces)) or "none"
+            found.append(f"{where} is not there; there are: {there}")
+            continue
+        if item.address not in interface.addresses:
+            has = ", ".join(map(str, interface.addresses)) or "no address"
+            found.append(f"{where} should have {item.address}, it has {has}")
+        if not interface.up:
+            found.append(f"{where} is down")
+    # A tunnel that the kernel gives to every namespace has no address and is down.
+    found += [
+        f"host {host.name}: has an interface {name} that nobody asked for"
+        for name, interface in actual.items()
+        if interface.addresses or interface.up
+    ]
+    if snapshot.hosts_file.rstrip("\n") != hosts_file(host.names).rstrip("\n"):
+        found.append(f"host {host.name}: /etc/hosts is not what it should be")
+    return found

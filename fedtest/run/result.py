@@ -1,0 +1,91 @@
+"""What a run came to. Every reporter, and the exit code, is made from this alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from fedtest.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Verdict(StrEnum):
+    """`invalid`: the testbed could not do what the scenario asked, so nothing is known."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INVALID = "invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """One check, measured. `expected` and `found` are sentences for a person.
+
+    `details`: further lines, the log's for example.
+    """
+
+    id: str
+    kind: str
+    passed: bool
+    expected: str
+    found: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """One process. `status` None: it was still running when the run ended. Times in seconds.
+
+    `started` and `ended` count from the run's beginning.
+    """
+
+    host: str
+    process: str
+    status: int | None
+    started: float
+    ended: float | None
+    log: str
+    log_bytes_cut: int
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """One stage of the run and how long it took, in seconds."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a run did not pass, other than a check: what, how to mend it, the end of a log.
+
+    `verdict`: what the run is because of it.
+    """
+
+    verdict: Verdict
+    message: str
+    remedy: str = ""
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One run. `seconds` in all, clean-up included; `directory` has its artifacts."""
+
+    id: str
+    scenario: str
+    verdict: Verdict
+    exit_code: ExitCode
+    started: str
+    seconds: float
+    directory: str
+    problems: tuple[Problem, ...]
+    checks: tuple[CheckResult, ...]
+    processes: tuple[ProcessResult, ...]
+    stages: tuple[StageResult, ...]
+    versions: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,263 @@
+"""One run, from a scenario to a Result, on an engine.
+
+Stages one after the other; what was made is removed in every case, and what
+was learned is in the run's directory before the next thing begins.
+"""
+
+from __future__ import annotations
+
+import platform
+import secrets
+import traceback
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING, Any
+
+from fedtest import __version__
+from fedtest.engine.base import RunTag
+from fedtest.engine.owner import Owner
+from fedtest.errors import ExitCode, FedtestError, Interrupted, InvalidError, SubnetTaken
+from fedtest.plan import make_plan, plan_to_dict
+from fedtest.run.artifacts import RunDirectory
+from fedtest.run.checks import evaluate, hosts_to_sample
+from fedtest.run.events import EventLog, Inbox
+from fedtest.run.evidence import Evidence
+from fedtest.run.interrupt import Interruption
+from fedtest.run.readback import compare
+from fedtest.run.result import (
+    CheckResult,
+    Problem,
+    ProcessResult,
+    Result,
+    StageResult,
+    Verdict,
+)
+from fedtest.run.supervise import Supervisor, started_at
+from fedtest.scenario.load import dump
+from fedtest.subnets import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from fedtest.engine.base import Engine, Prepared
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.plan import Plan
+    from fedtest.run.observer import Observer
+    from fedtest.scenario.model import Scenario
+
+_REALISE_DEADLINE = 300.0
+_OBSERVE_DEADLINE = 60.0
+_DESTROY_DEADLINE = 120.0
+_SUBNET_TRIES = 64
+
+
+class Runner:
+    """Runs one scenario once. `open_engine` is called within the run, so its errors are its."""
+
+    def __init__(
+        self, scenario: Scenario, open_engine: Callable[[], Engine], observer: Observer, runs: Path
+    ) -> None:
+        self._scenario = scenario
+        self._open_engine = open_engine
+        self._observer = observer
+        self._clock = started_at()
+        self._began = datetime.now(UTC)
+        self._tag = RunTag(secrets.token_hex(4), scenario.name, Owner.me())
+        self._directory = RunDirectory(runs, scenario.name, self._tag.id, self._began)
+        self._events = EventLog(self._directory.path / "events.jsonl")
+        self._interruption = Interruption()
+        self._inbox = Inbox()
+        self._evidence: Evidence | None = None
+        self._stages: list[StageResult] = []
+        self._problems: list[Problem] = []
+        self._checks: tuple[CheckResult, ...] = ()
+        self._versions: dict[str, Any] = {
+            "fedtest": __version__,
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
+        }
+        self._exit_code: ExitCode | None = None
+
+    def run(self) -> Result:
+        """The Result, whatever happened; only a second signal ends it sooner."""
+        self._directory.text("scenario.yaml", dump(self._scenario))
+        self._observer.run_started(self._scenario.name, self._tag.id, str(self._directory.path))
+        with self._interruption.watch():
+            try:
+                self._run()
+            except Interrupted as error:
+                self._fail(error, ExitCode.INTERRUPTED)
+            except InvalidError as error:
+                self._fail(error, ExitCode.INVALID)
+            except FedtestError as error:
+                self._fail(error, error.exit_code)
+            except Exception as error:  # noqa: BLE001 - our own defect must not lose the run
+                self._directory.text("error.txt", traceback.format_exc())
+                self._fail(
+                    FedtestError(
+                        f"fedtest's own error: {type(error).__name__}: {error}",
+                        remedy=f"This is a defect; {self._directory.path}/error.txt has the "
+                        "traceback to report.",
+                    ),
+                    ExitCode.INTERNAL,
+                )
+        result = self._result()
+        self._directory.json("result.json", result)
+        self._observer.finished(result)
+        return result
+
+    def _run(self) -> None:
+        with self._stage("engine"):
+            engine = self._open_engine()
+            info = engine.info()
+            self._versions["engine"] = info
+            self._directory.json("versions.json", self._versions)
+            self._observer.stage_progress(
+                f"{info.kind} {info.version}, interface names: {info.naming}"
+            )
+        try:
+            self._on(engine)
+        finally:
+            with self._interruption.shield():
+                self._clean_up(engine)
+        if self._interruption.count:
+            raise Interrupted("interrupted while cleaning up")
+
+    def _on(self, engine: Engine) -> None:
+        for run_id, count in engine.sweep(_DESTROY_DEADLINE).items():
+            self._events.add("swept", run=run_id, removed=count)
+            self._observer.stage_progress(f"removed what the dead run {run_id} left")
+        with self._stage("images and data"):
+            subnets = choose(self._scenario, self._tag.id, ())
+            prepared = engine.prepare(
+                make_plan(self._scenario, subnets), self._tag, self._observer.stage_progress
+            )
+            self._versions["images"] = prepared.versions
+            self._directory.json("versions.json", self._versions)
+        with self._stage("hosts"):
+            plan, before = self._realise(engine, prepared)
+            self._evidence = Evidence(plan, before=dict(before))
+            compare(plan, before)
+        supervisor = Supervisor(
+            engine,
+            self._tag,
+            self._evidence,
+            self._inbox,
+            self._events,
+            self._directory,
+            self._observer,
+            self._clock,
+        )
+        try:
+            with self._stage("processes"):
+                supervisor.start()
+                supervisor.wait(hosts_to_sample(self._scenario, plan))
+        finally:
+            supervisor.close()
+            self._problems += supervisor.problems
+        with self._stage("checks"):
+            after = engine.observe(
+                self._tag, [host.name for host in plan.hosts], _OBSERVE_DEADLINE
+            )
+            self._keep("after", after)
+            self._evidence.after = dict(after)
+            self._checks = evaluate(self._scenario, self._evidence)
+            for check in self._checks:
+                self._events.add(
+                    "check", id=check.id, passed=check.passed, found=check.found
+                )
+
+    def _realise(self, engine: Engine, prepared: Prepared) -> tuple[Plan, Mapping[str, Snapshot]]:
+        """Somebody may hold a subnet that we chose: then choose again."""
+        taken: list[IPv4Network] = []
+        while True:
+            plan = make_plan(self._scenario, choose(self._scenario, self._tag.id, taken))
+            self._directory.json("plan.json", plan_to_dict(plan))
+            self._observer.planned(plan)
+            try:
+                found = engine.realise(plan, self._tag, prepared, _REALISE_DEADLINE)
+            except SubnetTaken as error:
+                taken.append(error.subnet)
+                engine.destroy(self._tag.id, _DESTROY_DEADLINE)
+                if len(taken) >= _SUBNET_TRIES:
+                    raise
+                continue
+            self._keep("before", found)
+            return plan, found
+
+    def _keep(self, moment: str, snapshots: Mapping[str, Snapshot]) -> None:
+        for host, found in snapshots.items():
+            self._directory.snapshot(moment, host, found)
+
+    def _clean_up(self, engine: Engine) -> None:
+        try:
+            with self._stage("clean-up"):
+                count = engine.destroy(self._tag.id, _DESTROY_DEADLINE)
+                self._observer.stage_progress(f"removed {count} hosts and networks")
+        except FedtestError as error:
+            self._fail(error, ExitCode.INVALID)
+        finally:
+            engine.close()
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        began = self._clock()
+        self._events.add("stage", name=name)
+        self._observer.stage_started(name)
+        failed = True
+        try:
+            yield
+            failed = False
+        finally:
+            seconds = self._clock() - began
+            self._stages.append(StageResult(name, round(seconds, 3)))
+            self._observer.stage_ended(name, seconds, failed=failed)
+
+    def _fail(self, error: FedtestError, code: ExitCode) -> None:
+        self._events.add("failed", error=str(error))
+        self._problems.append(Problem(Verdict.INVALID, error.message, error.remedy))
+        # What was first in the way decides; that clean-up failed too does not change it.
+        self._exit_code = self._exit_code or code
+
+    def _result(self) -> Result:
+        verdict = Verdict.PASSED
+        if not all(check.passed for check in self._checks):
+            verdict = Verdict.FAILED
+        for problem in self._problems:
+            if verdict is not Verdict.INVALID:
+                verdict = problem.verdict
+        codes = {
+            Verdict.PASSED: ExitCode.PASSED,
+            Verdict.FAILED: ExitCode.FAILED,
+            Verdict.INVALID: ExitCode.INVALID,
+        }
+        return Result(
+            id=self._tag.id,
+            scenario=self._scenario.name,
+            verdict=verdict,
+            exit_code=self._exit_code or codes[verdict],
+            started=self._began.isoformat(),
+            seconds=round(self._clock(), 3),
+            directory=str(self._directory.path),
+            problems=tuple(self._problems),
+            checks=self._checks,
+            processes=tuple(self._processes()),
+            stages=tuple(self._stages),
+            versions=self._versions,
+        )
+
+    def _processes(self) -> Iterator[ProcessResult]:
+        states = self._evidence.processes if self._evidence else {}
+        for key, state in states.items():
+            yield ProcessResult(
+                host=key.host,
+                process=key.process,
+                status=state.status,
+                started=round(state.started, 3),
+                ended=None if state.ended is None else round(state.ended, 3),
+                log=str(state.log.path.relative_to(self._directory.path)),
+                log_bytes_cut=state.log.cut,
+                values={name: found[-1] for name, found in state.values.items()},
+            )

@@ -1,0 +1,53 @@
+"""Looks at hosts again and again while their processes run.
+
+What a check wants to know of a moment in the middle (which sockets a process
+had) is gone at its end. Looks are close together at first, when connections are
+made, then further apart, because each costs the host a shell.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from fedtest.errors import FedtestError
+from fedtest.run.events import Looked
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from fedtest.engine.base import Engine, RunTag
+    from fedtest.run.events import Inbox
+
+_FIRST, _LONGEST, _FACTOR = 0.25, 4.0, 1.5
+_DEADLINE = 30.0
+
+
+class Sampler:
+    """A thread that puts `Looked` items into the inbox until it is stopped."""
+
+    def __init__(self, engine: Engine, run: RunTag, hosts: Collection[str], inbox: Inbox) -> None:
+        self._engine = engine
+        self._run = run
+        self._hosts = hosts
+        self._inbox = inbox
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="sampler", daemon=True)
+        if hosts:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """No look is under way when this returns."""
+        self._stop.set()
+        if self._hosts:
+            self._thread.join(_DEADLINE)
+
+    def _look(self) -> None:
+        pause = _FIRST
+        while not self._stop.wait(pause):
+            pause = min(pause * _FACTOR, _LONGEST)
+            try:
+                found = self._engine.observe(self._run, self._hosts, _DEADLINE)
+            except (FedtestError, ValueError):
+                continue  # A host may be on its way down; checks say if nothing was seen.
+            self._inbox.put(Looked(dict(found)))
