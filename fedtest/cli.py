@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="run a scenario and report its verdict")
     run.set_defaults(command=_run)
-    run.add_argument("file", type=Path, metavar="FILE")
+    run.add_argument("file", metavar="FILE")
     run.add_argument("--dry-run", action="store_true", help="print the plan, touch no engine")
     run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR",
                      help="where the run's directory is made (default: %(default)s)")  # fmt: skip
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
     validate = commands.add_parser("validate", help="check scenario files")
     validate.set_defaults(command=_validate)
-    validate.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    validate.add_argument("files", nargs="+", metavar="FILE")
 
     engine = commands.add_parser("engine", help="tell what engine there is")
     engine.set_defaults(command=_engine)
@@ -101,9 +101,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from fedtest.bundle import scenario_file
     from fedtest.scenario.load import load
 
-    scenario = load(_shipped(arguments.file)).scenario
+    scenario = load(scenario_file(arguments.file)).scenario
     if arguments.dry_run:
         from fedtest.plan import make_plan, plan_to_dict
         from fedtest.run.artifacts import to_json
@@ -117,15 +118,6 @@ def _run(arguments: argparse.Namespace) -> int:
 
     runner = Runner(scenario, DockerEngine, _reporter(arguments), arguments.runs)
     return runner.run().exit_code
-
-
-def _shipped(file: Path) -> Path:
-    """The file, or the scenario of this name that came with an installed fedtest."""
-    from fedtest.bundle import shipped_scenario
-
-    if file.exists():
-        return file
-    return shipped_scenario(file) or file
 
 
 def _reporter(arguments: argparse.Namespace) -> Observer:
@@ -144,16 +136,17 @@ def _reporter(arguments: argparse.Namespace) -> Observer:
 
 
 def _validate(arguments: argparse.Namespace) -> int:
-    from fedtest.errors import ScenarioError
+    from fedtest.bundle import scenario_file
+    from fedtest.errors import UsageError
     from fedtest.scenario.load import load
 
     code = ExitCode.PASSED
     for file in arguments.files:
         try:
-            scenario = load(_shipped(file)).scenario
-        except ScenarioError as error:
+            scenario = load(scenario_file(file)).scenario
+        except UsageError as error:
             code = ExitCode.USAGE
-            print(error, file=sys.stderr)
+            _complain(error)
         else:
             print(f"{file}: scenario {scenario.name} is valid")
     return code
@@ -185,7 +178,7 @@ def _engine(arguments: argparse.Namespace) -> int:
 def _engine_ensure(arguments: argparse.Namespace) -> int:
     from fedtest.engine.docker.ensure import ensure
 
-    print(ensure(install=arguments.install))
+    print(ensure(_note, install=arguments.install))
     return ExitCode.PASSED
 
 

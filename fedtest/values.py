@@ -11,13 +11,13 @@ import json
 PREFIX = "fedtest-value "
 
 
-def report(name: str, value: float | int | str | bool | None) -> None:  # noqa: PYI041
+def report(name: str, value: float | str | bool | None) -> None:
     """Print `value` under `name` as one line of JSON, flushed, to standard output."""
     line = PREFIX + json.dumps({"name": name, "value": value}, separators=(", ", ": "))
     print(line, flush=True)  # noqa: T201 - the line on standard output is the interface
 
 
-def parse(line: str) -> tuple[str, float | int | str | bool | None] | None:  # noqa: PYI041
+def parse(line: str) -> tuple[str, float | str | bool | None] | None:
     """The name and value that `line` reports, or None if it reports none.
 
     Raises ValueError with the reason when the line has the prefix but is malformed.

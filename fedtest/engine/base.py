@@ -59,12 +59,12 @@ class Prepared:
 
     `images` has the engine's own reference for each image of the plan;
     `data` the engine's own reference for each data set; `versions` what is
-    worth recording of them.
+    worth recording of each image: package -> version.
     """
 
     images: Mapping[ImagePlan, str]
     data: Mapping[str, str]
-    versions: Mapping[str, str]
+    versions: Mapping[str, Mapping[str, str]]
 
 
 class Sink(Protocol):

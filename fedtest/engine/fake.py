@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from fedtest.engine.base import RunTag, Sink
     from fedtest.plan import HostPlan, Plan, ProcessPlan
 
+_DRAIN = 0.5
+"""Seconds to read what a process left in its pipes when it ended."""
+
 
 @dataclass
 class Defects:
@@ -70,8 +73,10 @@ class FakeEngine(Engine):
         del prepared, deadline
         if self.defects.realise is not None:
             raise self.defects.realise
+        others = [other for run_id, other in self.realised.items() if run_id != run.id]
+        taken = [*self.defects.taken, *(item.subnet for other in others for item in other.networks)]
         for network in plan.networks:
-            if any(network.subnet.overlaps(taken) for taken in self.defects.taken):
+            if any(network.subnet.overlaps(subnet) for subnet in taken):
                 raise SubnetTaken(f"{network.subnet} is in use", subnet=network.subnet)
         self.realised[run.id] = plan
         return {host.name: self._snapshot(run, host, traffic=False) for host in plan.hosts}
@@ -154,7 +159,8 @@ class FakeEngine(Engine):
         self._host(run, plan.host)
         try:
             process = subprocess.Popen(
-                plan.argv,
+                # A command that is not there is the shell's to complain of, as in a host.
+                ["/bin/sh", "-c", 'exec "$@"', "fedtest", *plan.argv],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -176,16 +182,24 @@ class FakeEngine(Engine):
 
 
 def _watch(process: subprocess.Popen[bytes], key: ProcessKey, sink: Sink) -> None:
+    """A descendant that keeps the output open does not hide the process's end."""
+    ended = threading.Event()
+
     def forward(stream: Literal["stdout", "stderr"]) -> None:
         pipe = process.stdout if stream == "stdout" else process.stderr
         assert pipe is not None  # noqa: S101 - both were asked for
         with pipe:
-            while data := os.read(pipe.fileno(), 1 << 16):
+            while (data := os.read(pipe.fileno(), 1 << 16)) and not ended.is_set():
                 sink.output(key, stream, data)
 
-    errors = threading.Thread(target=forward, args=("stderr",), daemon=True)
-    errors.start()
-    forward("stdout")
-    errors.join()
+    readers = [
+        threading.Thread(target=forward, args=(stream,), daemon=True)
+        for stream in ("stdout", "stderr")
+    ]
+    for reader in readers:
+        reader.start()
     status = process.wait()
+    for reader in readers:
+        reader.join(_DRAIN)
+    ended.set()
     sink.exited(key, 128 - status if status < 0 else status)

@@ -8,13 +8,13 @@ import os
 import secrets
 from dataclasses import asdict, is_dataclass
 from enum import Enum
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedtest.errors import UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot
@@ -48,7 +48,7 @@ class RunDirectory:
         part.write_text(content, encoding="utf-8")
         part.replace(path)
 
-    def json(self, name: str, content: Any) -> None:  # noqa: ANN401 - any of our dataclasses
+    def json(self, name: str, content: Any) -> None:
         """Write plain data or a dataclass as JSON."""
         self.text(name, to_json(content))
 
@@ -59,7 +59,7 @@ class RunDirectory:
         self.json(f"hosts/{host}.{moment}.json", content)
 
 
-def to_json(content: Any) -> str:  # noqa: ANN401 - any of our dataclasses
+def to_json(content: Any) -> str:
     """Plain data or a dataclass as a JSON document."""
     return json.dumps(content, default=_plain, indent=2) + "\n"
 
@@ -77,5 +77,5 @@ def _point(link: Path, name: str) -> None:
     part = link.with_name(f".latest-{secrets.token_hex(4)}")
     with contextlib.suppress(FileNotFoundError):
         part.unlink()
-    os.symlink(name, part)  # noqa: PTH211 - a name relative to the link, not a Path
+    os.symlink(name, part)  # noqa: PTH211 - relative to the link, so no Path
     part.replace(link)

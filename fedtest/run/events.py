@@ -106,7 +106,7 @@ class EventLog:
     path: Path
     count: int = field(default=0, init=False)
 
-    def add(self, kind: str, host: str | None = None, **data: Any) -> None:  # noqa: ANN401
+    def add(self, kind: str, host: str | None = None, **data: Any) -> None:
         """`data` must be plain JSON."""
         self.count += 1
         line = {"seq": self.count, "time": datetime.now(UTC).isoformat(), "kind": kind}

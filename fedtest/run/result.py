@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from fedtest.errors import ExitCode
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from fedtest.errors import ExitCode
 
 
 class Verdict(StrEnum):

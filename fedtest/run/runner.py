@@ -11,7 +11,6 @@ import secrets
 import traceback
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 from fedtest import __version__
@@ -39,6 +38,7 @@ from fedtest.subnets import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from ipaddress import IPv4Network
     from pathlib import Path
 
     from fedtest.engine.base import Engine, Prepared
@@ -158,16 +158,12 @@ class Runner:
             supervisor.close()
             self._problems += supervisor.problems
         with self._stage("checks"):
-            after = engine.observe(
-                self._tag, [host.name for host in plan.hosts], _OBSERVE_DEADLINE
-            )
+            after = engine.observe(self._tag, [host.name for host in plan.hosts], _OBSERVE_DEADLINE)
             self._keep("after", after)
             self._evidence.after = dict(after)
             self._checks = evaluate(self._scenario, self._evidence)
             for check in self._checks:
-                self._events.add(
-                    "check", id=check.id, passed=check.passed, found=check.found
-                )
+                self._events.add("check", id=check.id, passed=check.passed, found=check.found)
 
     def _realise(self, engine: Engine, prepared: Prepared) -> tuple[Plan, Mapping[str, Snapshot]]:
         """Somebody may hold a subnet that we chose: then choose again."""

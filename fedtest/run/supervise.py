@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fedtest import values
@@ -140,7 +141,7 @@ class Supervisor:
             with contextlib.suppress(FedtestError):
                 self._engine.signal(self._run, pids, number)
             end = self._clock() + _GRACE
-            self._until_ended(lambda end=end: (end, overdue))
+            self._until_ended(partial(_fixed, end, overdue))
 
     def _take(self, item: Item) -> None:
         match item:
@@ -186,9 +187,11 @@ class Supervisor:
             if reported is not None:
                 name, value = reported
                 self._evidence.processes[key].values.setdefault(name, []).append(value)
-                self._events.add(
-                    "value", key.host, process=key.process, name=name, value=value
-                )
+                self._events.add("value", key.host, process=key.process, name=name, value=value)
+
+
+def _fixed(end: float, whose: list[ProcessKey]) -> tuple[float, list[ProcessKey]]:
+    return end, whose
 
 
 def started_at() -> Callable[[], float]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import docker
 import requests
+from docker import utils
 from docker.errors import APIError, DockerException, NotFound
 
 from fedtest.errors import DeadlineError, EngineError, EngineUnavailable
@@ -16,10 +17,10 @@ from fedtest.errors import DeadlineError, EngineError, EngineUnavailable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CONNECT_TIMEOUT = 5.0
+CONNECT_TIMEOUT = 5
 """Seconds in which an engine must answer at all."""
 
-CALL_TIMEOUT = 60.0
+CALL_TIMEOUT = 60
 """Seconds for one call. A call that may take longer says so itself."""
 
 
@@ -56,8 +57,8 @@ class DockerClient:
                 self._all.append(client)
         return client
 
-    def _connect(self, version: str, timeout: float) -> docker.APIClient:
-        settings = docker.utils.kwargs_from_env()
+    def _connect(self, version: str, timeout: int) -> docker.APIClient:
+        settings = utils.kwargs_from_env()
         settings["base_url"] = self.url
         return docker.APIClient(version=version, timeout=timeout, **settings)
 
@@ -84,6 +85,11 @@ def engine_errors(doing: str) -> Iterator[None]:
             remedy="Start an engine: `python -m fedtest engine ensure` does it on Linux, "
             "`--install` installs one on Debian and Ubuntu.",
         ) from error
+
+
+def close_response(stream: Any) -> None:
+    """Close the response behind a stream or socket of the SDK, which by itself leaves it open."""
+    stream._response.close()  # noqa: SLF001 - the SDK has no other way
 
 
 def explanation(error: APIError) -> str:

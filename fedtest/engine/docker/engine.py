@@ -58,7 +58,10 @@ class DockerEngine(Engine):
         if self._client.api_version < API_NAMES:
             wanted[node] = None  # The helper that names interfaces runs from it.
         found = {
-            image: images.ensure_image(self._client, image, progress=progress) for image in wanted
+            image: images.ensure_image(
+                self._client, image, progress=progress, labels=labels.of_run(run)
+            )
+            for image in wanted
         }
         sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
         data = {
@@ -71,7 +74,8 @@ class DockerEngine(Engine):
             )
             for name in sets
         }
-        return Prepared(images=found, data=data, versions={})
+        versions = {tag: images.image_versions(self._client, tag) for tag in found.values()}
+        return Prepared(images=found, data=data, versions=versions)
 
     def realise(
         self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
@@ -79,13 +83,12 @@ class DockerEngine(Engine):
         end = time.monotonic() + deadline
         make_networks(self._client, plan, run, deadline)
         hosts = Hosts(self._client, run, prepared)
-        found = each(
+        return each(
             lambda name: hosts.realise(plan.host(name), end),
             [host.name for host in plan.hosts],
             doing="starting hosts",
             deadline=max(end - time.monotonic(), 0),
         )
-        return found
 
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
         return each(

@@ -9,7 +9,7 @@ from docker.types import LogConfig, Mount
 
 from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.client import engine_errors, gone_is_fine
+from fedtest.engine.docker.client import close_response, engine_errors, gone_is_fine
 from fedtest.errors import DeadlineError, EngineError
 from fedtest.plan import ImagePlan
 
@@ -87,7 +87,7 @@ class Hosts:
                 labels={**labels.of_run(self._run), labels.HOST: host.name},
                 # The low-level call sends this as it is; the high-level one drops
                 # all of it when one key does not match.
-                networking_config=api.create_networking_config(at_once),
+                networking_config=api.create_networking_config(at_once),  # type: ignore[arg-type] # the stub knows one endpoint only
                 host_config=api.create_host_config(
                     network_mode=first,
                     init=True,
@@ -120,6 +120,7 @@ class Hosts:
                         raise DeadlineError(f"{whom}: not ready in time; it said: {text[-500:]}")
             finally:
                 stream.close()
+                close_response(stream)
         raise EngineError(f"{whom}: its first process ended; it said: {text[-500:]!r}")
 
     def _rename(self, host: HostPlan, end: float) -> str:

@@ -8,9 +8,7 @@ own, and the exit status is asked for when the stream ends.
 
 from __future__ import annotations
 
-import contextlib
 import select
-import socket
 import struct
 import threading
 import time
@@ -19,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from fedtest.engine import inside
 from fedtest.engine.base import ProcessKey
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.client import engine_errors
+from fedtest.engine.docker.client import close_response, engine_errors
 from fedtest.errors import DeadlineError, EngineError, FedtestError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
     from fedtest.engine.base import RunTag, Sink
@@ -73,9 +72,9 @@ def signal_processes(
 class _Frames:
     """The engine's stream of frames: eight bytes of header, then that many of content."""
 
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - the SDK's own, untyped
+    def __init__(self, stream: Any) -> None:
         self._stream = stream  # Keeps the response alive.
-        self._socket: socket.socket = stream._sock  # noqa: SLF001 - the SDK gives no other way
+        self._socket: socket.socket = stream._sock  # noqa: SLF001 - the SDK has no other way
         self._socket.setblocking(False)
         self._buffer = bytearray()
 
@@ -100,9 +99,8 @@ class _Frames:
             self._buffer += data
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._socket.close()
-            self._stream.close()
+        self._socket.close()
+        close_response(self._stream)
 
 
 class _Watcher:
@@ -150,26 +148,29 @@ class _Watcher:
             self._frames.close()
 
     def _read(self) -> None:
-        first = b""
+        first = bytearray()
+        errors = bytearray()  # Order is not kept between the streams: these may come first.
         for frame in self._frames:
             if frame is None:
                 if not self._running():
-                    return
+                    break
                 continue
             stream, data = frame
             if self._pid is None:
-                first += data
-                if stream == "stderr" or not first.startswith(inside.PID_PREFIX):
-                    raise EngineError(
-                        f"{self._key}: could not be started: {first.decode('utf-8', 'replace')}"
-                    )
-                line, newline, data = first.partition(b"\n")
-                if not newline:
+                (first if stream == "stdout" else errors).extend(data)
+                if b"\n" not in first:
                     continue
-                self._pid = int(line.removeprefix(inside.PID_PREFIX))
+                self._pid, data = _told_pid(bytes(first), self._key)
+                stream = "stdout"
                 self._told.set()
+            if errors:
+                self._sink.output(self._key, "stderr", bytes(errors))
+                errors.clear()
             if data:
                 self._sink.output(self._key, stream, data)
+        if self._pid is None:
+            said = (first + errors).decode("utf-8", "replace")
+            raise EngineError(f"{self._key}: could not be started: {said}")
 
     def _running(self) -> bool:
         return bool(self._client.api.exec_inspect(self._execution)["Running"])
@@ -181,3 +182,12 @@ class _Watcher:
             time.sleep(pause)
             pause = min(pause * 2, _IDLE)
         return int(status["ExitCode"])
+
+
+def _told_pid(first: bytes, key: ProcessKey) -> tuple[int, bytes]:
+    """The id that the wrapper told, and what came behind it."""
+    line, _, rest = first.partition(b"\n")
+    number = line.removeprefix(inside.PID_PREFIX)
+    if number == line or not number.isdigit():
+        raise EngineError(f"{key}: could not be started: {line.decode('utf-8', 'replace')}")
+    return int(number), rest

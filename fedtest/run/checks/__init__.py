@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from fedtest.run.checks.bytes import check_bytes
 from fedtest.run.checks.exit import check_exit
-from fedtest.run.checks.finding import Finding
 from fedtest.run.checks.sockets import check_sockets
 from fedtest.run.checks.value import check_value
 from fedtest.run.result import CheckResult
 
 if TYPE_CHECKING:
     from fedtest.plan import Plan
+    from fedtest.run.checks.finding import Finding
     from fedtest.run.evidence import Evidence
     from fedtest.scenario.model import Check, Scenario
 

@@ -30,12 +30,14 @@ def check_bytes(check: BytesCheck, evidence: Evidence) -> Finding:
         else:
             counts[host] = after.rx_bytes - before.rx_bytes
     low = check.min if check.min is not None else 0
-    inside = [low <= count and (check.max is None or count <= check.max) for count in counts.values()]
+    high = check.max if check.max is not None else max(counts.values(), default=0)
     bounds = [f"at least {size(check.min)}"] if check.min is not None else []
     bounds += [f"at most {size(check.max)}"] if check.max is not None else []
     verb = "sent" if check.direction == "tx" else "received"
     return Finding(
-        passed=all(inside) and not missing and bool(counts),
+        passed=all(low <= count <= high for count in counts.values())
+        and not missing
+        and bool(counts),
         expected=f"each host {verb} {' and '.join(bounds)} on {check.network}",
         found=by_host({host: size(count) for host, count in counts.items()}),
         details=missing,

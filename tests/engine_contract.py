@@ -1,0 +1,254 @@
+"""What every engine must hold to. One suite, run on the fake and on each real engine.
+
+A subclass gives the fixture `engine`; what a test makes is destroyed after it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import threading
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fedtest.engine.base import Engine, ProcessKey, RunTag
+from fedtest.engine.owner import Owner
+from fedtest.errors import EngineError, SubnetTaken
+from fedtest.plan import AttachmentPlan, HostPlan, ImagePlan, NetworkPlan, Plan, ProcessPlan
+from fedtest.run.readback import compare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from fedtest.engine.snapshot import Snapshot
+
+DEADLINE = 60.0
+
+
+class Listener:
+    """A Sink that keeps what it is told, and lets a test wait for it."""
+
+    def __init__(self) -> None:
+        self.streams: dict[tuple[ProcessKey, str], bytes] = {}
+        self.status: dict[ProcessKey, int] = {}
+        self._changed = threading.Condition()
+
+    def output(self, key: ProcessKey, stream: str, data: bytes) -> None:
+        with self._changed:
+            self.streams[key, stream] = self.streams.get((key, stream), b"") + data
+            self._changed.notify_all()
+
+    def exited(self, key: ProcessKey, status: int) -> None:
+        with self._changed:
+            self.status[key] = status
+            self._changed.notify_all()
+
+    def lost(self, key: ProcessKey, error: Exception) -> None:
+        raise AssertionError(f"{key} was lost: {error}")
+
+    def text(self, key: ProcessKey, stream: str = "stdout") -> str:
+        return self.streams.get((key, stream), b"").decode()
+
+    def wait(self, what: str, condition: Callable[[], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(condition, DEADLINE), f"waited for {what} in vain"
+
+    def wait_exit(self, key: ProcessKey) -> int:
+        self.wait(f"the end of {key}", lambda: key in self.status)
+        return self.status[key]
+
+
+def two_networks(names: Mapping[str, tuple[str, str]]) -> Plan:
+    """Hosts on `one` and `two`; `names` gives each host's interface on either."""
+    octet = secrets.randbelow(256)
+    subnets = [IPv4Network(f"198.19.{octet}.{first}/28") for first in (0, 16)]
+    networks = tuple(
+        NetworkPlan(name, subnet, subnet[1], internal=True, fixed=False)
+        for name, subnet in zip(("one", "two"), subnets, strict=True)
+    )
+    entries = tuple((str(subnets[0][2 + i]), (name,)) for i, name in enumerate(names))
+    hosts = tuple(
+        HostPlan(
+            name=name,
+            image=ImagePlan(),
+            attachments=tuple(
+                AttachmentPlan(network.name, interface, _address(network.subnet, 2 + i))
+                for network, interface in zip(networks, interfaces, strict=True)
+            ),
+            names=entries,
+            data=(),
+        )
+        for i, (name, interfaces) in enumerate(names.items())
+    )
+    return Plan("contract", 0, 60.0, networks, hosts, (), ())
+
+
+def _address(subnet: IPv4Network, index: int) -> IPv4Interface:
+    return IPv4Interface(f"{IPv4Address(subnet[index])}/{subnet.prefixlen}")
+
+
+def shell(script: str, host: str = "a", name: str = "p", **env: str) -> ProcessPlan:
+    """A process that runs a shell script."""
+    return ProcessPlan(
+        name, host, ("/bin/sh", "-c", script), tuple(env.items()), "1000:1000", None
+    )
+
+
+HOSTS = {"a": ("eth0", "enps1"), "b": ("mgmt0", "eth0")}
+
+
+class EngineContract:
+    """The behaviour; `engine` is the subclass's."""
+
+    @pytest.fixture
+    def run(self, engine: Engine) -> Iterator[RunTag]:
+        tag = RunTag(secrets.token_hex(4), "contract", Owner.me())
+        yield tag
+        engine.destroy(tag.id, DEADLINE)
+
+    @staticmethod
+    def up(engine: Engine, run: RunTag, plan: Plan) -> Mapping[str, Snapshot]:
+        prepared = engine.prepare(plan, run, lambda _: None)
+        return engine.realise(plan, run, prepared, DEADLINE)
+
+    def made(
+        self, engine: Engine, run: RunTag, names: Mapping[str, tuple[str, str]] = HOSTS
+    ) -> tuple[Plan, Mapping[str, Snapshot]]:
+        """Two hosts, on subnets that no other test holds just now."""
+        while True:
+            plan = two_networks(names)
+            try:
+                return plan, self.up(engine, run, plan)
+            except SubnetTaken:
+                engine.destroy(run.id, DEADLINE)
+
+    def test_every_interface_is_named_and_addressed_as_planned(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        plan, snapshots = self.made(engine, run)
+        compare(plan, snapshots)
+        assert {"eth0", "enps1"} <= set(snapshots["a"].interfaces)
+
+    def test_names_that_engines_give_in_another_order_can_be_asked_for(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        compare(*self.made(engine, run, {"a": ("eth1", "eth0"), "b": ("eth0", "eth1")}))
+
+    def test_realising_again_changes_nothing(self, engine: Engine, run: RunTag) -> None:
+        plan, first = self.made(engine, run)
+        again = self.up(engine, run, plan)
+        compare(plan, again)
+        assert {host: one.boot for host, one in first.items()} == {
+            host: one.boot for host, one in again.items()
+        }
+
+    def test_a_host_that_was_restarted_gets_its_names_back(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        plan, _ = self.made(engine, run)
+        engine.restart(run, ["a"], DEADLINE)
+        compare(plan, self.up(engine, run, plan))
+
+    def test_a_restart_ends_the_hosts_processes_and_no_others(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        on_a, on_b = shell("sleep 60", "a"), shell("sleep 60", "b")
+        pids = engine.start(run, [on_a, on_b], listener, DEADLINE)
+        engine.restart(run, ["a"], DEADLINE)
+        assert listener.wait_exit(ProcessKey("a", "p")) == 128 + signal.SIGKILL
+        assert ProcessKey("b", "p") not in listener.status
+        engine.signal(run, {ProcessKey("b", "p"): pids[ProcessKey("b", "p")]}, signal.SIGKILL)
+        assert listener.wait_exit(ProcessKey("b", "p")) == 128 + signal.SIGKILL
+
+    def test_observe_tells_the_same_as_realise(self, engine: Engine, run: RunTag) -> None:
+        plan, _ = self.made(engine, run)
+        compare(plan, engine.observe(run, ["a", "b"], DEADLINE))
+
+    def test_output_comes_by_stream_and_the_status_last(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        plan = shell('echo "out $WORD"; echo err >&2; exit 7', WORD="word")
+        engine.start(run, [plan], listener, DEADLINE)
+        assert listener.wait_exit(key) == 7
+        assert listener.text(key) == "out word\n"
+        assert listener.text(key, "stderr") == "err\n"
+
+    def test_output_is_binary_and_whole(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        engine.start(run, [shell("head -c 3000000 /dev/zero; printf '\\377'")], listener, DEADLINE)
+        assert listener.wait_exit(key) == 0
+        assert listener.streams[key, "stdout"] == bytes(3_000_000) + b"\xff"
+
+    def test_a_command_that_is_not_there_ends_with_127(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        plan = ProcessPlan("p", "a", ("/nosuch",), (), "1000:1000", None)
+        engine.start(run, [plan], listener, DEADLINE)
+        assert listener.wait_exit(ProcessKey("a", "p")) == 127
+        assert "/nosuch" in listener.text(ProcessKey("a", "p"), "stderr")
+
+    def test_a_signal_reaches_the_process_and_its_descendants(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        pids = engine.start(run, [shell("sleep 60 & echo $!; wait")], listener, DEADLINE)
+        listener.wait("the child's id", lambda: "\n" in listener.text(key))
+        engine.signal(run, pids, signal.SIGTERM)
+        assert listener.wait_exit(key) == 128 + signal.SIGTERM
+        child = int(listener.text(key))
+        gone = shell(f"while kill -0 {child}; do sleep 0.05; done", name="gone")
+        engine.start(run, [gone], listener, DEADLINE)
+        assert listener.wait_exit(ProcessKey("a", "gone")) == 0
+
+    def test_a_signal_to_what_has_ended_is_no_error(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        pids = engine.start(run, [shell("exit 0")], listener, DEADLINE)
+        listener.wait_exit(ProcessKey("a", "p"))
+        engine.signal(run, pids, signal.SIGTERM)
+
+    def test_a_child_left_behind_does_not_hide_the_end(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        engine.start(run, [shell("sleep 20 & exit 3")], listener, DEADLINE)
+        assert listener.wait_exit(ProcessKey("a", "p")) == 3
+
+    def test_a_host_that_is_not_there_is_an_error(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        with pytest.raises(EngineError, match="nosuch"):
+            engine.observe(run, ["nosuch"], DEADLINE)
+
+    def test_destroy_removes_all_of_a_run_and_can_be_repeated(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        assert engine.destroy(run.id, DEADLINE) == 4
+        assert engine.destroy(run.id, DEADLINE) == 0
+        with pytest.raises(EngineError):
+            engine.observe(run, ["a"], DEADLINE)
+
+    def test_destroy_leaves_other_runs_alone(self, engine: Engine, run: RunTag) -> None:
+        other = RunTag(secrets.token_hex(4), "contract", Owner.me())
+        plan, _ = self.made(engine, run)
+        try:
+            self.made(engine, other)
+        finally:
+            engine.destroy(other.id, DEADLINE)
+        compare(plan, engine.observe(run, ["a", "b"], DEADLINE))
+
+    def test_a_subnet_of_another_run_is_refused(self, engine: Engine, run: RunTag) -> None:
+        other = RunTag(secrets.token_hex(4), "contract", Owner.me())
+        plan, _ = self.made(engine, run)
+        with pytest.raises(SubnetTaken) as caught:
+            self.up(engine, other, plan)
+        assert caught.value.subnet in {network.subnet for network in plan.networks}
+        assert engine.destroy(other.id, DEADLINE) <= len(plan.networks)
