@@ -6,11 +6,26 @@ here knows of an engine. `--dry-run` prints it; an engine realises it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import os
+from dataclasses import dataclass, fields, is_dataclass, replace
+from ipaddress import IPv4Interface
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fedtest.plan_addresses import allocate
+from fedtest.scenario.template import expand, plan_lookups
 
 if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+    from collections.abc import Mapping
+    from ipaddress import IPv4Address, IPv4Network
+
+    from fedtest.plan_addresses import Allocation
+    from fedtest.scenario.model import Build, Scenario
+    from fedtest.scenario.template import Tree
+
+# By number, so that it needs no entry in an image's /etc/passwd; in the node
+# image it is the user `fedtest`.
+PLAIN_USER = "1000:1000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +116,122 @@ class Plan:
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
         return next(host for host in self.hosts if host.name == name)
+
+
+def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
+    """The scenario with `subnets` for the networks that have none of their own."""
+    allocations = {
+        name: allocate(
+            network.subnet or subnets[name],
+            network.gateway,
+            {
+                host: part.nics[name].ip
+                for host, part in scenario.hosts.items()
+                if name in part.nics
+            },
+        )
+        for name, network in scenario.networks.items()
+    }
+    networks = tuple(
+        NetworkPlan(
+            name=name,
+            subnet=network.subnet or subnets[name],
+            gateway=allocations[name].gateway,
+            internal=network.internal,
+            fixed=network.subnet is not None,
+        )
+        for name, network in scenario.networks.items()
+    )
+    groups = tuple(
+        GroupPlan(name, group.members, group.network, group.port)
+        for name, group in scenario.groups.items()
+    )
+    plan = Plan(
+        scenario=scenario.name,
+        seed=scenario.seed,
+        deadline=scenario.deadline,
+        networks=networks,
+        hosts=_hosts(scenario, allocations, {item.name: item.subnet for item in networks}),
+        groups=groups,
+        processes=(),
+    )
+    return replace(plan, processes=_processes(scenario, plan))
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """The plan as plain data for JSON, for people and for artifacts."""
+    plain: dict[str, Any] = _plain(plan)
+    for host, part in zip(plain["hosts"], plan.hosts, strict=True):
+        host["data"] = dict(part.data)
+    for process, item in zip(plain["processes"], plan.processes, strict=True):
+        process["env"] = dict(item.env)
+    return plain
+
+
+def _plain(value: object) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+
+
+def _hosts(
+    scenario: Scenario, allocations: Mapping[str, Allocation], subnets: Mapping[str, IPv4Network]
+) -> tuple[HostPlan, ...]:
+    data = tuple(scenario.data.directories().items())
+    names = []
+    for name, host in scenario.hosts.items():
+        # The own name resolves like the others: it, too, may lead to the wrong interface.
+        network = scenario.resolve if scenario.resolve in host.nics else next(iter(host.nics))
+        names.append((str(allocations[network].hosts[name]), (name,)))
+    return tuple(
+        HostPlan(
+            name=name,
+            image=_image(host.image, host.build)
+            if host.image or host.build
+            else _image(scenario.image, scenario.build),
+            attachments=tuple(
+                AttachmentPlan(
+                    network,
+                    nic.name,
+                    IPv4Interface((allocations[network].hosts[name], subnets[network].prefixlen)),
+                )
+                for network, nic in host.nics.items()
+            ),
+            names=tuple(names),
+            data=data,
+        )
+        for name, host in scenario.hosts.items()
+    )
+
+
+def _image(image: str | None, build: Build | None) -> ImagePlan:
+    if build is None:
+        return ImagePlan(name=image)
+    dockerfile = os.path.abspath(Path(build.context) / build.dockerfile)  # noqa: PTH100 - folds `..`
+    return ImagePlan(build=BuildSpec(build.context, dockerfile))
+
+
+def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
+    """Each process on each of its hosts; `plan` has everything that templates name."""
+    lookups = plan_lookups(plan)
+    trees = {host.name: lookups.on(host.name) for host in plan.hosts}
+    return tuple(
+        ProcessPlan(
+            name=name,
+            host=host,
+            argv=_argv(process.run, trees[host]),
+            env=tuple((key, expand(value, trees[host])) for key, value in process.env.items()),
+            user=process.user or PLAIN_USER,
+            deadline=process.deadline,
+        )
+        for name, process in scenario.processes.items()
+        for host in scenario.hosts_of(name)
+    )
+
+
+def _argv(run: str | tuple[str, ...], tree: Tree) -> tuple[str, ...]:
+    if isinstance(run, str):
+        return ("/bin/sh", "-c", expand(run, tree))
+    return tuple(expand(item, tree) for item in run)

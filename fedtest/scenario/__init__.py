@@ -1,0 +1,1 @@
+"""The scenario file: its model, loading with positions, templates. Pure: no engine, no torch."""

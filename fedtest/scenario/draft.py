@@ -1,0 +1,109 @@
+"""A scenario as far as it is right.
+
+References are checked on this rather than on `Scenario`, so that a wrong part
+of the file neither hides problems elsewhere nor causes any: a part that is
+declared but wrong is None, and whatever refers to it is not judged by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from fedtest.scenario.checks import Check
+from fedtest.scenario.model import Data, Group, Host, Network, Process, Scenario
+from fedtest.scenario.template import Lookups, Nic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from fedtest.scenario.base import Part
+
+_PartT = TypeVar("_PartT", bound="Part")
+
+# Stands for addresses that only a plan knows.
+_SOME_ADDRESS = "198.18.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The parts of a scenario; None is one that is there but wrong."""
+
+    networks: Mapping[str, Network | None]
+    hosts: Mapping[str, Host | None]
+    groups: Mapping[str, Group | None]
+    processes: Mapping[str, Process | None]
+    checks: Sequence[Check | None]
+    data: Data | None
+    seed: int
+    resolve: str
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Draft:
+        """A scenario whose parts are all right."""
+        return cls(
+            scenario.networks,
+            scenario.hosts,
+            scenario.groups,
+            scenario.processes,
+            scenario.checks,
+            scenario.data,
+            scenario.seed,
+            scenario.resolve,
+        )
+
+    @classmethod
+    def salvage(cls, data: Mapping[str, Any]) -> Draft:
+        """What is right in data that is not a scenario."""
+        filled = Scenario.with_defaults(data)
+        checks = filled.get("checks")
+        resolve = filled.get("resolve")
+        return cls(
+            _parts(Network, filled.get("networks")),
+            _parts(Host, filled.get("hosts")),
+            _parts(Group, filled.get("groups")),
+            _parts(Process, filled.get("processes")),
+            [_part(Check, item) for item in checks] if isinstance(checks, list) else [],
+            _part(Data, filled.get("data", {})),
+            0,
+            resolve if isinstance(resolve, str) else "",
+        )
+
+    def hosts_of(self, process: str) -> tuple[str, ...] | None:
+        """Where a process runs, or None if that cannot be said."""
+        part = self.processes.get(process)
+        if part is None:
+            return None
+        if not isinstance(part.hosts, str):
+            return part.hosts
+        group = self.groups.get(part.hosts)
+        return None if group is None else group.members
+
+    def lookups(self) -> Lookups:
+        """What templates can name."""
+        hosts = {
+            name: None
+            if host is None
+            else {
+                network: Nic(nic.name, str(nic.ip or _SOME_ADDRESS))
+                for network, nic in host.nics.items()
+            }
+            for name, host in self.hosts.items()
+        }
+        data = None if self.data is None else self.data.directories()
+        return Lookups(hosts, self.groups, data, self.seed)
+
+
+def _parts(model: type[_PartT], section: object) -> dict[str, _PartT | None]:
+    if not isinstance(section, dict):
+        return {}
+    return {name: _part(model, item) for name, item in section.items()}
+
+
+def _part(model: type[_PartT], item: object) -> _PartT | None:
+    try:
+        return model.model_validate(item)
+    except ValidationError:
+        return None

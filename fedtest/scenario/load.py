@@ -1,0 +1,82 @@
+"""From a file to a Scenario, or to everything that is wrong with it; and back to text."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+from ruamel.yaml import YAML
+
+from fedtest.errors import ScenarioError
+from fedtest.scenario import references, wording
+from fedtest.scenario.draft import Draft
+from fedtest.scenario.model import Scenario
+from fedtest.scenario.problems import Finding, Problem
+from fedtest.scenario.source import parse_leniently, read
+
+if TYPE_CHECKING:
+    from fedtest.scenario.source import Source
+
+_MOST_PROBLEMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A valid scenario, and the text it came from for those who want to point at it."""
+
+    scenario: Scenario
+    source: Source
+
+
+def load(path: str | Path) -> Loaded:
+    """The scenario in the file at `path`; raises ScenarioError with every problem."""
+    return loads(read(path), file=str(path), base=Path(path).parent)
+
+
+def loads(text: str, *, file: str = "<text>", base: str | Path = ".") -> Loaded:
+    """The scenario in `text`; paths in it are relative to `base`."""
+    source, problems = parse_leniently(text, file)
+    try:
+        scenario = Scenario.model_validate(source.data, context={"base": base})
+    except ValidationError as error:
+        found = wording.findings(error)
+        draft = Draft.salvage(source.data)
+    else:
+        found = []
+        draft = Draft.of(scenario)
+    found += references.findings(draft)
+    if not found and not problems:
+        return Loaded(scenario, source)
+    raise ScenarioError(_in_order(source, found, problems))
+
+
+def _in_order(source: Source, found: list[Finding], problems: list[Problem]) -> list[Problem]:
+    """Problems in the order of the file, each once, and no more than anybody reads."""
+    found = sorted(found, key=source.index)
+    placed = [source.place(finding) for finding in found[:_MOST_PROBLEMS]]
+    every = sorted(
+        dict.fromkeys([*problems[:_MOST_PROBLEMS], *placed]),
+        key=lambda problem: (problem.line, problem.column),
+    )
+    left_out = len(found) + len(problems) - len(placed) - len(problems[:_MOST_PROBLEMS])
+    if left_out:
+        every.append(Problem(source.file, 0, 0, "", f"and {left_out} more problems"))
+    return every
+
+
+def dump(scenario: Scenario) -> str:
+    """The scenario as YAML, defaults written out; loads again to an equal scenario."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.width = 100
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.allow_unicode = True
+    stream = io.StringIO()
+    data = scenario.model_dump(mode="json", exclude_none=True)
+    # In the order in which people write it; the model has the image first.
+    ordered = {name: data[name] for name in ("fedtest", "name", "description")}
+    yaml.dump(ordered | data, stream)
+    return stream.getvalue()

@@ -1,0 +1,310 @@
+"""The scenario: the typed shape of the file, and what can be said of each part alone.
+
+What needs more than one part (references, subnets, templates) is looked at in
+`references`, so that all of it can be reported although a part is wrong. The
+descriptions here are the reference in docs/scenario.md.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+
+from fedtest.scenario.base import Part
+from fedtest.scenario.checks import (
+    BytesCheck,
+    Check,
+    ExitCheck,
+    SocketsCheck,
+    ValueCheck,
+)
+from fedtest.scenario.names import (
+    Directory,
+    EnvironmentName,
+    GroupName,
+    HostName,
+    ImageName,
+    InterfaceName,
+    Ip,
+    NetworkName,
+    ProcessName,
+    ScenarioName,
+    Subnet,
+    User,
+)
+from fedtest.scenario.refusal import refuse
+from fedtest.scenario.units import Duration
+
+__all__ = [
+    "Build",
+    "BytesCheck",
+    "Check",
+    "Data",
+    "ExitCheck",
+    "Group",
+    "Host",
+    "Network",
+    "Nic",
+    "Process",
+    "Scenario",
+    "SocketsCheck",
+    "ValueCheck",
+]
+
+DEFAULT_PORT = 29500  # torch's
+MOST = 1000  # of a kind; more are a mistake, or meant to hurt
+
+
+# Tags of unions appear in pydantic's locations; NUL cannot be in a key of the file.
+STRING, LIST = "\0string", "\0list"
+
+# What a kernel takes as one argument is 128 KiB.
+Text = Annotated[str, StringConstraints(max_length=100_000)]
+Command = Annotated[Text, StringConstraints(pattern=r"\S")]
+
+
+class Build(Part):
+    """An image that is built before the run. A string is short for its `context`."""
+
+    context: str = Field(
+        min_length=1, description="The directory to build from; relative to the scenario's file."
+    )
+    dockerfile: str = Field(
+        default="Dockerfile", min_length=1, description="The Dockerfile; relative to `context`."
+    )
+
+    @field_validator("context")
+    @classmethod
+    def _absolute(cls, value: str, info: ValidationInfo) -> str:
+        base = (info.context or {}).get("base") or Path()
+        return os.path.abspath(Path(base) / value)  # noqa: PTH100 - `..` is folded, too
+
+
+def _short_build(value: Any) -> Any:
+    return {"context": value} if isinstance(value, str) else value
+
+
+class _Imaged(Part):
+    """What may have an image of its own: the scenario, a host."""
+
+    image: ImageName | None = Field(
+        default=None,
+        description="An image that is there or can be pulled. Without `image` and `build`, the "
+        "node image (for a host: the scenario's).",
+    )
+    build: Build | None = Field(
+        default=None,
+        description="An image to build: a directory, or the mapping. Not with `image`.",
+    )
+
+    @field_validator("build", mode="before")
+    @classmethod
+    def _short(cls, value: Any) -> Any:
+        return _short_build(value)
+
+    @model_validator(mode="after")
+    def _one_image(self) -> Self:
+        if self.image is not None and self.build is not None:
+            raise refuse("both image and build", allowed="at most one of image and build")
+        return self
+
+
+class Network(Part):
+    """A layer-2 segment that hosts attach to."""
+
+    subnet: Subnet | None = Field(
+        default=None,
+        description="Its IPv4 network, only where an address matters; without it one is taken "
+        "from fedtest's own range, and parallel runs do not collide.",
+    )
+    gateway: Ip | None = Field(
+        default=None,
+        description="The address that no host gets, because the engine may want it; needs "
+        "`subnet`. Without it the first address, or the highest free one if a host has the first.",
+    )
+    internal: bool = Field(
+        default=True,
+        description="No way out of the testbed.",
+    )
+
+
+class Nic(Part):
+    """A host's interface on a network. A string is short for its `name`."""
+
+    name: InterfaceName = Field(
+        description="The interface's name in the host: 1 to 15 characters, no `/`, `:` or white "
+        "space, not `lo`, unique in its host."
+    )
+    ip: Ip | None = Field(
+        default=None, description="Its address, if it matters; the network then needs a `subnet`."
+    )
+
+
+class Host(_Imaged):
+    """A machine of the testbed."""
+
+    nics: dict[NetworkName, Nic] = Field(
+        min_length=1,
+        description="Its interfaces: network -> interface name, or the mapping.",
+    )
+
+    @field_validator("nics", mode="before")
+    @classmethod
+    def _short_nics(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {
+            network: nic if isinstance(nic, (dict, Nic)) else {"name": nic}
+            for network, nic in value.items()
+        }
+
+
+class Data(Part):
+    """Data sets that every host finds, each at a directory."""
+
+    mnist: Directory | None = Field(
+        default=None,
+        description="MNIST, real and whole: where `torchvision.datasets.MNIST(root)` finds it. "
+        "Provisioned once per machine, read-only.",
+    )
+
+    def directories(self) -> dict[str, str]:
+        """The sets that are asked for, and where."""
+        return {name: path for name, path in self if path is not None}
+
+
+class Group(Part):
+    """The members of a process group: rank is the position, the first is the master."""
+
+    members: tuple[HostName, ...] = Field(
+        min_length=1, strict=False, description="Hosts, in the order of their ranks."
+    )
+    network: NetworkName = Field(
+        default="",
+        description="The network whose address `master` is; every member is on it.",
+        json_schema_extra={"default": "the only network, if there is one"},
+    )
+    port: int = Field(default=DEFAULT_PORT, ge=1, le=65535, description="The master's port.")
+
+
+def _string_or_list(value: Any) -> str:
+    """Which of the two, so that errors speak of the one that was meant."""
+    return STRING if isinstance(value, str) else LIST
+
+
+class Process(Part):
+    """A command on some hosts, with environment, log and exit status."""
+
+    hosts: Annotated[
+        Annotated[GroupName, Tag(STRING)] | Annotated[tuple[HostName, ...], Tag(LIST)],
+        Discriminator(_string_or_list),
+    ] = Field(description="Where it runs: a group, or a list of hosts.")
+    run: Annotated[
+        Annotated[Command, Tag(STRING)] | Annotated[tuple[Text, ...], Tag(LIST)],
+        Discriminator(_string_or_list),
+    ] = Field(
+        description="The command: a string for `/bin/sh -c`, or a list that is executed as it is. "
+        "Templates.",
+    )
+    env: dict[EnvironmentName, Text] = Field(
+        default_factory=dict, description="Environment variables: name -> string. Templates."
+    )
+    user: User | None = Field(
+        default=None,
+        description="Who runs it: a name or a number, also `user:group`.",
+        json_schema_extra={"default": "a plain user (`1000:1000`)"},
+    )
+    deadline: Duration | None = Field(
+        default=None,
+        description="How long it may run before the run ends as failed.",
+        json_schema_extra={"default": "the scenario's"},
+    )
+
+    @field_validator("hosts", "run", mode="before")
+    @classmethod
+    def _tuples(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            value = tuple(value)
+        if not value or not isinstance(value, (str, tuple)):
+            raise refuse("neither a string nor a list with items", allowed="a string or a list")
+        return value
+
+
+class Scenario(_Imaged):
+    """One testbed and what happens on it."""
+
+    fedtest: Literal[1] = Field(description="The version of the format: `1`.")
+    name: ScenarioName = Field(
+        description="Its name: at most 40 small letters, digits and hyphens."
+    )
+    description: str = Field(default="", max_length=5000, description="What it shows, for people.")
+    seed: int = Field(
+        default=0, ge=0, lt=2**63, description="What everything random is drawn from."
+    )
+    deadline: Duration = Field(
+        default=300.0, description="How long all processes together may run."
+    )
+    networks: dict[NetworkName, Network] = Field(
+        min_length=1, max_length=MOST, description="The networks: name -> network."
+    )
+    resolve: NetworkName = Field(
+        default="",
+        description="The network at whose addresses hosts' names resolve, the own name included; "
+        "for a host that is not on it, its first network.",
+        json_schema_extra={"default": "the first network"},
+    )
+    hosts: dict[HostName, Host] = Field(
+        min_length=1, max_length=MOST, description="The hosts: name -> host."
+    )
+    data: Data = Field(
+        default_factory=Data,
+        description="Data sets: name -> directory.",
+    )
+    groups: dict[GroupName, Group] = Field(
+        default_factory=dict, max_length=MOST, description="The process groups: name -> group."
+    )
+    processes: dict[ProcessName, Process] = Field(
+        default_factory=dict, max_length=MOST, description="The processes: name -> process."
+    )
+    checks: tuple[Check, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST,
+        description="What must hold; evaluated when the processes have ended.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults(cls, data: Any) -> Any:
+        return cls.with_defaults(data) if isinstance(data, dict) else data
+
+    @staticmethod
+    def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+        """The data with those defaults that depend on other parts, so that all see them."""
+        filled = dict(data)
+        networks = data.get("networks")
+        if not isinstance(networks, dict) or not networks:
+            return filled
+        names = list(networks)
+        filled.setdefault("resolve", names[0])
+        if len(names) == 1 and isinstance(data.get("groups"), dict):
+            filled["groups"] = {
+                name: {"network": names[0], **group} if isinstance(group, dict) else group
+                for name, group in data["groups"].items()
+            }
+        return filled
+
+    def hosts_of(self, process: str) -> tuple[str, ...]:
+        """Where a process runs, in the order of ranks for a group."""
+        hosts = self.processes[process].hosts
+        return self.groups[hosts].members if isinstance(hosts, str) else hosts

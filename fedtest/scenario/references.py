@@ -1,0 +1,254 @@
+"""Every name in the scenario that refers to something declared elsewhere in it."""
+
+from __future__ import annotations
+
+from ipaddress import AddressValueError, IPv4Address
+from typing import TYPE_CHECKING
+
+from fedtest.scenario import addresses
+from fedtest.scenario.problems import Finding, listed, shown
+from fedtest.scenario.template import OPEN, TemplateError, errors, expand
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fedtest.scenario.checks import BytesCheck, Check
+    from fedtest.scenario.draft import Draft
+    from fedtest.scenario.model import Group, Process
+    from fedtest.scenario.problems import Loc
+    from fedtest.scenario.template import Tree
+
+# Templates filled in on all hosts together: far beyond what a machine could run.
+_MOST_LOOKUPS = 100_000
+
+
+def findings(draft: Draft) -> Iterator[Finding]:
+    """Everything that is wrong between the parts of a scenario."""
+    yield from addresses.findings(draft)
+    if draft.resolve:
+        yield from _known(("resolve",), "network", draft.resolve, draft.networks)
+    yield from _hosts(draft)
+    yield from _groups(draft)
+    yield from _processes(draft)
+    yield from _checks(draft)
+    yield from _Templates(draft).findings()
+
+
+def _known(
+    loc: Loc,
+    kind: str,
+    name: str,
+    declared: Collection[str],
+    *,
+    at_key: bool = False,
+    hint: str = "",
+) -> Iterator[Finding]:
+    if name not in declared:
+        message = f"no {kind} is called that"
+        yield Finding(loc, message, at_key=at_key, hint=hint, wrong=name, names=declared)
+
+
+def _known_once(loc: Loc, names: Sequence[str], draft: Draft) -> Iterator[Finding]:
+    """A list of hosts."""
+    for at, name in enumerate(names):
+        yield from _known((*loc, at), "host", name, draft.hosts)
+    yield from _once(loc, names)
+
+
+def _once(loc: Loc, names: Sequence[str]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for at, name in enumerate(names):
+        if name in seen:
+            message = "the host is in the list twice"
+            yield Finding((*loc, at), message, found=shown(name), allowed="each host once")
+        seen.add(name)
+
+
+def _attached(draft: Draft, loc: Loc, host: str, network: str) -> Iterator[Finding]:
+    """The host is on the network, as far as both are known."""
+    part = draft.hosts.get(host)
+    if part is not None and network in draft.networks and network not in part.nics:
+        message = f"host {host} is not on network {network}"
+        yield Finding(loc, message, found=f"{host} on {listed(part.nics)}", allowed="a host on it")
+
+
+def _hosts(draft: Draft) -> Iterator[Finding]:
+    for host_name, host in draft.hosts.items():
+        first: dict[str, str] = {}
+        for name, nic in host.nics.items() if host else ():
+            loc: Loc = ("hosts", host_name, "nics", name)
+            yield from _known(loc, "network", name, draft.networks, at_key=True)
+            other = first.setdefault(nic.name, name)
+            if other != name:
+                message = f"the host's interface on network {other} is called that, too"
+                allowed = "interface names that are unique in their host"
+                yield Finding((*loc, "name"), message, found=shown(nic.name), allowed=allowed)
+
+
+def _groups(draft: Draft) -> Iterator[Finding]:
+    stores: dict[tuple[str, int], str] = {}
+    for name, group in draft.groups.items():
+        if group is None:
+            continue
+        loc: Loc = ("groups", name)
+        yield from _known_once((*loc, "members"), group.members, draft)
+        if group.network:
+            yield from _known((*loc, "network"), "network", group.network, draft.networks)
+            for at, member in enumerate(group.members):
+                yield from _attached(draft, (*loc, "members", at), member, group.network)
+        elif draft.networks:
+            message = "a required key is missing, because there are several networks"
+            yield Finding((*loc, "network"), message, allowed=listed(draft.networks))
+        yield from _store(stores, loc, name, group)
+
+
+def _store(
+    stores: dict[tuple[str, int], str], loc: Loc, name: str, group: Group
+) -> Iterator[Finding]:
+    """The master's store listens on all its addresses: one group per host and port."""
+    other = stores.setdefault((group.members[0], group.port), name)
+    if other != name:
+        message = f"group {other} has the same master, {group.members[0]}, and the same port"
+        yield Finding((*loc, "port"), message, found=str(group.port), allowed="a port of its own")
+
+
+def _processes(draft: Draft) -> Iterator[Finding]:
+    for name, process in draft.processes.items():
+        if process is None:
+            continue
+        loc: Loc = ("processes", name, "hosts")
+        if isinstance(process.hosts, str):
+            single = process.hosts in draft.hosts
+            hint = f"a single host is written [{process.hosts}]" if single else ""
+            yield from _known(loc, "group", process.hosts, draft.groups, hint=hint)
+        else:
+            yield from _known_once(loc, process.hosts, draft)
+
+
+def _checks(draft: Draft) -> Iterator[Finding]:
+    ids: set[str] = set()
+    for at, check in enumerate(draft.checks):
+        if check is None:
+            continue
+        loc: Loc = ("checks", at)
+        if check.id is not None and check.id in ids:
+            message = "another check has this id"
+            yield Finding((*loc, "id"), message, found=shown(check.id), allowed="unique ids")
+        ids.add(check.id or "")
+        if check.bytes:
+            yield from _bytes(draft, (*loc, "bytes"), check.bytes)
+        elif spec := check.exit or check.value or check.sockets:
+            yield from _process(draft, (*loc, check.kind), spec.process, spec.host)
+
+
+def _process(draft: Draft, loc: Loc, process: str, host: str | None) -> Iterator[Finding]:
+    """A check of a process, and maybe of one host it runs on."""
+    yield from _known((*loc, "process"), "process", process, draft.processes)
+    if host is None:
+        return
+    yield from _known((*loc, "host"), "host", host, draft.hosts)
+    hosts = draft.hosts_of(process)
+    if hosts is not None and host in draft.hosts and host not in hosts:
+        message = f"process {process} does not run on this host"
+        yield Finding((*loc, "host"), message, wrong=host, names=hosts)
+
+
+def _bytes(draft: Draft, loc: Loc, check: BytesCheck) -> Iterator[Finding]:
+    yield from _known((*loc, "network"), "network", check.network, draft.networks)
+    if check.host is not None:
+        yield from _known((*loc, "host"), "host", check.host, draft.hosts)
+        yield from _attached(draft, (*loc, "host"), check.host, check.network)
+    if check.group is not None:
+        yield from _known((*loc, "group"), "group", check.group, draft.groups)
+        group = draft.groups.get(check.group)
+        for member in group.members if group else ():
+            yield from _attached(draft, (*loc, "group"), member, check.network)
+
+
+class _Templates:
+    """Every template, filled in on every host where it will be."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft = draft
+        self._lookups = draft.lookups()
+        self._trees: dict[str, Tree] = {}
+        self._budget = _MOST_LOOKUPS
+
+    def findings(self) -> Iterator[Finding]:
+        for name, process in self._draft.processes.items():
+            hosts = self._draft.hosts_of(name)
+            if process is not None:
+                for loc, text in _texts(name, process):
+                    yield from self._text(loc, text, hosts)
+        for at, check in enumerate(self._draft.checks):
+            if check is not None and check.sockets is not None:
+                loc = ("checks", at, "sockets", "local")
+                yield from self._local(loc, check)
+
+    def _text(self, loc: Loc, text: str, hosts: Sequence[str] | None) -> Iterator[Finding]:
+        known = [host for host in hosts or () if host in self._draft.hosts]
+        if self._budget < 0:
+            return
+        self._budget -= max(text.count(OPEN), 1) * len(known)
+        if self._budget < 0:
+            message = "too many templates on too many hosts"
+            yield Finding(loc, message, allowed=f"{_MOST_LOOKUPS} look-ups in all")
+            return
+        if OPEN not in text:
+            return
+        failed: dict[tuple[int, str], tuple[TemplateError, list[str]]] = {}
+        for host in known:
+            for error in errors(text, self._tree(host)):
+                failed.setdefault((error.number, error.message), (error, []))[1].append(host)
+        for error, on in failed.values():
+            where = "" if len(on) == len(known) or len(known) == 1 else f" (on {listed(on)})"
+            if error.allowed == "":
+                where = ""  # the message names the host itself
+            yield Finding(
+                loc,
+                error.message + where,
+                error.found,
+                error.allowed,
+                error.hint,
+                template=error.number,
+            )
+
+    def _tree(self, host: str) -> Tree:
+        if host not in self._trees:
+            self._trees[host] = self._lookups.on(host)
+        return self._trees[host]
+
+    def _local(self, loc: Loc, check: Check) -> Iterator[Finding]:
+        """The address that sockets must have: a template that gives one."""
+        assert check.sockets is not None  # noqa: S101 - the caller looked
+        spec = check.sockets
+        hosts = self._draft.hosts_of(spec.process)
+        if hosts is None or self._budget < 0:
+            return
+        if spec.host is not None:
+            hosts = tuple(host for host in hosts if host == spec.host)
+        found = list(self._text(loc, spec.local, hosts))
+        yield from found
+        for host in hosts if not found else ():
+            if self._draft.hosts.get(host) is None:
+                continue
+            text = expand(spec.local, self._tree(host))
+            try:
+                IPv4Address(text)
+            except AddressValueError:
+                message = f"not an address on host {host}"
+                allowed = "an IPv4 address, or a template that gives one: ${{ nics.NETWORK.ip }}"
+                yield Finding(loc, message, found=shown(text), allowed=allowed)
+                return
+
+
+def _texts(name: str, process: Process) -> Iterator[tuple[Loc, str]]:
+    """Where templates may be in a process."""
+    loc: Loc = ("processes", name)
+    if isinstance(process.run, str):
+        yield (*loc, "run"), process.run
+    else:
+        for at, item in enumerate(process.run):
+            yield (*loc, "run", at), item
+    for key, value in process.env.items():
+        yield (*loc, "env", key), value

@@ -1,0 +1,212 @@
+"""`${{ path }}`: look-ups of what a host cannot know by itself.
+
+There are no expressions, and every other `$` is the shell's. A path is walked
+through a tree of mappings that ends in strings; where it breaks, the error
+says what there would have been.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from fedtest.scenario.problems import listed, near_miss, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from fedtest.plan import Plan
+    from fedtest.scenario.model import Scenario
+
+OPEN = "${{"
+
+# Up to what closes it, or to where it turns out that nothing does.
+_TEMPLATE = re.compile(r"\$\{\{(.*?)(?:(\}\})|(?=\$\{\{)|\Z)", re.DOTALL)
+_PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
+
+
+class Nic(NamedTuple):
+    """What templates know of an interface."""
+
+    name: str
+    ip: str
+
+
+class GroupLike(Protocol):
+    """A group of the model or of a plan."""
+
+    @property
+    def members(self) -> Sequence[str]: ...
+    @property
+    def network(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """Stands where there is nothing, with the reason."""
+
+    reason: str
+
+
+class Anything:
+    """Stands for a part of the file that is wrong itself: no path into it is judged."""
+
+
+ANYTHING = Anything()
+Tree = Mapping[str, "Tree | str | Absent | Anything"]
+
+
+class TemplateError(ValueError):
+    """A template that cannot be filled in; `number` counts the `${{` of the text from 0."""
+
+    def __init__(
+        self,
+        number: int,
+        message: str,
+        *,
+        found: str,
+        allowed: str = "",
+        wrong: str | None = None,
+        names: Collection[str] | None = None,
+    ) -> None:
+        if names is not None:
+            allowed = listed(names)
+        hint = near_miss(wrong, names or ())
+        super().__init__("; ".join(filter(None, (message, f"found {found}", allowed, hint))))
+        self.number = number
+        self.message = message
+        self.found = found
+        self.allowed = allowed
+        self.hint = hint
+
+
+class Lookups:
+    """Everything that templates can name; `on(host)` is the tree as one host sees it.
+
+    A host or group that is None is a part of the file that is wrong itself.
+    """
+
+    def __init__(
+        self,
+        hosts: Mapping[str, Mapping[str, Nic] | None],
+        groups: Mapping[str, GroupLike | None],
+        data: Mapping[str, str] | None,
+        seed: int,
+    ) -> None:
+        self._groups = groups
+        self._hosts = hosts
+        self._host_trees: dict[str, Tree | Anything] = {
+            name: ANYTHING if nics is None else {"nics": _nics(nics)}
+            for name, nics in hosts.items()
+        }
+        self._shared: dict[str, Tree | str | Absent | Anything] = {
+            "hosts": self._host_trees,
+            "data": ANYTHING if data is None else dict(data),
+            "seed": str(seed),
+        }
+
+    def on(self, host: str) -> Tree:
+        """The tree on `host`."""
+        own = self._host_trees.get(host, ANYTHING)
+        nics = ANYTHING if isinstance(own, Anything) else own["nics"]
+        groups = {
+            name: ANYTHING if group is None else self._group(name, group, host)
+            for name, group in self._groups.items()
+        }
+        return {"host": {"name": host}, "nics": nics, **self._shared, **groups}
+
+    def _group(self, name: str, group: GroupLike, host: str) -> Tree:
+        nics = self._hosts.get(group.members[0])
+        master = ANYTHING if nics is None or group.network not in nics else nics[group.network].ip
+        rank: str | Absent = Absent(f"host {host} is not a member of group {name}")
+        if host in group.members:
+            rank = str(list(group.members).index(host))
+        return {
+            "master": master,
+            "port": str(group.port),
+            "size": str(len(group.members)),
+            "rank": rank,
+        }
+
+
+def _nics(nics: Mapping[str, Nic]) -> Tree:
+    return {network: {"name": nic.name, "ip": nic.ip} for network, nic in nics.items()}
+
+
+def expand(text: str, tree: Tree) -> str:
+    """`text` with every template filled in; raises the first TemplateError."""
+    parts = []
+    at = 0
+    for number, match in enumerate(_TEMPLATE.finditer(text)):
+        parts += [text[at : match.start()], _fill(number, match, tree)]
+        at = match.end()
+    return "".join(parts) + text[at:]
+
+
+def errors(text: str, tree: Tree) -> Iterator[TemplateError]:
+    """What is wrong with each template of `text`."""
+    for number, match in enumerate(_TEMPLATE.finditer(text)):
+        try:
+            _fill(number, match, tree)
+        except TemplateError as error:
+            yield error
+
+
+def expand_check(scenario: Scenario, plan: Plan, text: str, host: str) -> str:
+    """A template of a check, such as `sockets.local`, as it is on `host`."""
+    del scenario  # the plan has everything; named so that callers need not know
+    return expand(text, plan_lookups(plan).on(host))
+
+
+def plan_lookups(plan: Plan) -> Lookups:
+    """What templates can name once everything is concrete."""
+    hosts = {
+        host.name: {
+            item.network: Nic(item.interface, str(item.address.ip)) for item in host.attachments
+        }
+        for host in plan.hosts
+    }
+    data = dict(plan.hosts[0].data) if plan.hosts else {}
+    return Lookups(hosts, {group.name: group for group in plan.groups}, data, plan.seed)
+
+
+def _fill(number: int, match: re.Match[str], tree: Tree) -> str:
+    """The value of one template."""
+    inside = match[1].strip()
+    if not match[2]:
+        raise TemplateError(
+            number, "a template is not closed", found=shown(match[0]), allowed="${{ path }}"
+        )
+    if not _PATH.fullmatch(inside):
+        allowed = "a path like nics.data.name; there are no expressions"
+        raise TemplateError(number, "not a template path", found=shown(inside), allowed=allowed)
+    current: Tree | str | Absent | Anything = tree
+    walked: list[str] = []
+    for part in inside.split("."):
+        if isinstance(current, Anything):
+            return ""
+        if isinstance(current, str):
+            message = f"{'.'.join(walked)} is a value, there is nothing below it"
+            raise TemplateError(number, message, found=inside, allowed=".".join(walked))
+        assert isinstance(current, Mapping)  # noqa: S101 - Absent is raised when it is met
+        if part not in current:
+            below = f" below {'.'.join(walked)}" if walked else ""
+            message = f"nothing is called {shown(part)}{below}"
+            raise TemplateError(number, message, found=inside, wrong=part, names=current.keys())
+        current = current[part]
+        walked.append(part)
+        if isinstance(current, Absent):
+            raise TemplateError(number, current.reason, found=inside)
+    if isinstance(current, Anything):
+        return ""
+    if isinstance(current, str):
+        return current
+    assert isinstance(current, Mapping)  # noqa: S101 - as above
+    longer = [f"{inside}.{name}" for name in current]
+    raise TemplateError(
+        number, f"{inside} is not a value but has some", found=inside, allowed=listed(longer)
+    )

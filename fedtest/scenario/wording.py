@@ -1,0 +1,107 @@
+"""pydantic's errors in our words: what is wrong, what was found, what is allowed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+from fedtest.scenario import refusal
+from fedtest.scenario.base import Part
+from fedtest.scenario.model import LIST, STRING, Scenario
+from fedtest.scenario.problems import Finding, shown
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+    from pydantic_core import ErrorDetails
+
+    from fedtest.scenario.problems import Loc
+
+_TYPES = {
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "model_type": "a mapping",
+    "tuple_type": "a list",
+    "list_type": "a list",
+}
+_BOUNDS = {
+    "greater_than_equal": ("too small", "at least {ge}"),
+    "greater_than": ("too small", "more than {gt}"),
+    "less_than_equal": ("too large", "at most {le}"),
+    "less_than": ("too large", "less than {lt}"),
+    "too_short": ("too few", "at least {min_length}"),
+    "too_long": ("too many: {actual_length}", "at most {max_length}"),
+    "string_too_short": ("too short", "at least {min_length} characters"),
+    "string_too_long": ("too long", "at most {max_length} characters"),
+    "string_pattern_mismatch": ("nothing but white space", "a command"),
+}
+
+
+def findings(error: ValidationError) -> list[Finding]:
+    """One finding for each of pydantic's errors."""
+    return [_finding(item) for item in error.errors(include_url=False)]
+
+
+def _finding(item: ErrorDetails) -> Finding:  # noqa: PLR0911 - a kind of error each
+    loc: Loc = tuple(part for part in item["loc"] if part not in (STRING, LIST))
+    kind, value = item["type"], item["input"]
+    context: dict[str, Any] = item.get("ctx", {})
+    at_key = len(loc) > 1 and loc[-1] == "[key]"
+    if at_key:
+        loc = loc[:-1]
+    if kind == refusal.TYPE:
+        found = "" if isinstance(value, (dict, Part)) else shown(value)
+        return Finding(
+            loc, context["message"], found, context["allowed"], context["hint"], at_key=at_key
+        )
+    if kind == "missing":
+        return Finding(loc, "a required key is missing", allowed=_describe(loc))
+    if kind == "extra_forbidden":
+        names = tuple(_model_at(loc[:-1]).model_fields)
+        return Finding(loc, "an unknown key", at_key=True, wrong=str(loc[-1]), names=names)
+    if kind in _TYPES:
+        return Finding(loc, f"not {_TYPES[kind]}", shown(value), _TYPES[kind], _hint(kind, value))
+    if kind == "literal_error":
+        expected = str(context["expected"]).replace("'", "")
+        return Finding(
+            loc, "not one of the values it can have", shown(value), expected, at_key=at_key
+        )
+    if kind in _BOUNDS:
+        message, allowed = (text.format(**context) for text in _BOUNDS[kind])
+        return Finding(loc, message, shown(value), allowed)
+    return Finding(loc, item["msg"], shown(value))
+
+
+def _hint(kind: str, value: object) -> str:
+    if kind == "string_type" and isinstance(value, (bool, int, float)):
+        return f'in quotes it is a string: "{shown(value)}"'
+    if value is None and _TYPES[kind] == "a mapping":
+        return "an empty mapping is written {}"
+    if kind == "bool_type" and value in ("yes", "no", "on", "off"):
+        return f"YAML 1.2 knows only true and false; {value} is a string"
+    return ""
+
+
+def _describe(loc: Loc) -> str:
+    """What a missing key is for: the first sentence of its description."""
+    description = _model_at(loc[:-1]).model_fields[str(loc[-1])].description or ""
+    return description.partition(". ")[0].rstrip(".")
+
+
+def _model_at(loc: Loc) -> type[Part]:
+    """The model of the mapping at `loc`."""
+    current: Any = Scenario
+    for part in loc:
+        if isinstance(current, type) and issubclass(current, Part):
+            current = current.model_fields[str(part)].annotation
+        else:  # a dict's values, a tuple's items
+            current = get_args(current)[-1 if get_origin(current) is dict else 0]
+        options = [item for item in get_args(current) if item is not type(None)]
+        if type(None) in get_args(current):
+            current = options[0]
+    assert issubclass(current, Part)  # noqa: S101 - these errors are about mappings only
+    model: type[Part] = current
+    return model
