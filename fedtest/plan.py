@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fedtest.plan_addresses import Allocation
     from fedtest.scenario.model import Build, Scenario
-    from fedtest.scenario.template import Tree
+    from fedtest.scenario.template import View
 
 # By number, so that it needs no entry in an image's /etc/passwd; in the node
 # image it is the user `fedtest`.
@@ -216,13 +216,13 @@ def _image(image: str | None, build: Build | None) -> ImagePlan:
 def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
     """Each process on each of its hosts; `plan` has everything that templates name."""
     lookups = plan_lookups(plan)
-    trees = {host.name: lookups.on(host.name) for host in plan.hosts}
+    views = {host.name: lookups.on(host.name) for host in plan.hosts}
     return tuple(
         ProcessPlan(
             name=name,
             host=host,
-            argv=_argv(process.run, trees[host]),
-            env=tuple((key, expand(value, trees[host])) for key, value in process.env.items()),
+            argv=_argv(process.run, views[host]),
+            env=tuple((key, expand(value, views[host])) for key, value in process.env.items()),
             user=process.user or PLAIN_USER,
             deadline=process.deadline,
         )
@@ -231,7 +231,7 @@ def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
     )
 
 
-def _argv(run: str | tuple[str, ...], tree: Tree) -> tuple[str, ...]:
+def _argv(run: str | tuple[str, ...], view: View) -> tuple[str, ...]:
     if isinstance(run, str):
-        return ("/bin/sh", "-c", expand(run, tree))
-    return tuple(expand(item, tree) for item in run)
+        return ("/bin/sh", "-c", expand(run, view))
+    return tuple(expand(item, view) for item in run)

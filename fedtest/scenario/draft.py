@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _PartT = TypeVar("_PartT", bound="Part")
 
+# Keys without which a part is still itself to all others.
+_ALONE = frozenset({"build", "deadline", "env", "id", "image", "internal", "user"})
+
 # Stands for addresses that only a plan knows.
 _SOME_ADDRESS = "198.18.0.1"
 
@@ -103,7 +106,11 @@ def _parts(model: type[_PartT], section: object) -> dict[str, _PartT | None]:
 
 
 def _part(model: type[_PartT], item: object) -> _PartT | None:
+    """The part, if need be without keys that nothing else is judged by."""
     try:
         return model.model_validate(item)
-    except ValidationError:
+    except ValidationError as error:
+        wrong = {details["loc"][0] for details in error.errors() if details["loc"]}
+    if not wrong or not wrong <= _ALONE or not isinstance(item, dict):
         return None
+    return _part(model, {key: value for key, value in item.items() if key not in wrong})

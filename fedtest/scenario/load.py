@@ -75,8 +75,5 @@ def dump(scenario: Scenario) -> str:
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     yaml.allow_unicode = True
     stream = io.StringIO()
-    data = scenario.model_dump(mode="json", exclude_none=True)
-    # In the order in which people write it; the model has the image first.
-    ordered = {name: data[name] for name in ("fedtest", "name", "description")}
-    yaml.dump(ordered | data, stream)
+    yaml.dump(scenario.model_dump(mode="json", exclude_none=True), stream)
     return stream.getvalue()

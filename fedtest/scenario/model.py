@@ -8,9 +8,10 @@ descriptions here are the reference in docs/scenario.md.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
+    BeforeValidator,
     Discriminator,
     Field,
     StringConstraints,
@@ -65,6 +66,8 @@ DEFAULT_PORT = 29500  # torch's
 MOST = 1000  # of a kind; more are a mistake, or meant to hurt
 
 
+_ImagedT = TypeVar("_ImagedT", "Host", "Scenario")
+
 # Tags of unions appear in pydantic's locations; NUL cannot be in a key of the file.
 STRING, LIST = "\0string", "\0list"
 
@@ -90,33 +93,15 @@ class Build(Part):
         return os.path.abspath(Path(base) / value)  # noqa: PTH100 - `..` is folded, too
 
 
-def _short_build(value: Any) -> Any:
-    return {"context": value} if isinstance(value, str) else value
+def _short(key: str) -> BeforeValidator:
+    """A string is short for a mapping with one key."""
+    return BeforeValidator(lambda value: value if isinstance(value, (dict, Part)) else {key: value})
 
 
-class _Imaged(Part):
-    """What may have an image of its own: the scenario, a host."""
-
-    image: ImageName | None = Field(
-        default=None,
-        description="An image that is there or can be pulled. Without `image` and `build`, the "
-        "node image (for a host: the scenario's).",
-    )
-    build: Build | None = Field(
-        default=None,
-        description="An image to build: a directory, or the mapping. Not with `image`.",
-    )
-
-    @field_validator("build", mode="before")
-    @classmethod
-    def _short(cls, value: Any) -> Any:
-        return _short_build(value)
-
-    @model_validator(mode="after")
-    def _one_image(self) -> Self:
-        if self.image is not None and self.build is not None:
-            raise refuse("both image and build", allowed="at most one of image and build")
-        return self
+def _one_image(part: _ImagedT) -> _ImagedT:
+    if part.image is not None and part.build is not None:
+        raise refuse("both image and build", allowed="at most one of image and build")
+    return part
 
 
 class Network(Part):
@@ -150,23 +135,25 @@ class Nic(Part):
     )
 
 
-class Host(_Imaged):
+class Host(Part):
     """A machine of the testbed."""
 
-    nics: dict[NetworkName, Nic] = Field(
+    nics: dict[NetworkName, Annotated[Nic, _short("name")]] = Field(
         min_length=1,
         description="Its interfaces: network -> interface name, or the mapping.",
     )
+    image: ImageName | None = Field(
+        default=None,
+        description="An image that is there or can be pulled.",
+        json_schema_extra={"default": "the scenario's"},
+    )
+    build: Annotated[Build, _short("context")] | None = Field(
+        default=None,
+        description="An image to build: a directory, or the mapping. Not with `image`.",
+        json_schema_extra={"default": "the scenario's"},
+    )
 
-    @field_validator("nics", mode="before")
-    @classmethod
-    def _short_nics(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {
-            network: nic if isinstance(nic, (dict, Nic)) else {"name": nic}
-            for network, nic in value.items()
-        }
+    _check = model_validator(mode="after")(_one_image)
 
 
 class Data(Part):
@@ -240,7 +227,7 @@ class Process(Part):
         return value
 
 
-class Scenario(_Imaged):
+class Scenario(Part):
     """One testbed and what happens on it."""
 
     fedtest: Literal[1] = Field(description="The version of the format: `1`.")
@@ -253,6 +240,15 @@ class Scenario(_Imaged):
     )
     deadline: Duration = Field(
         default=300.0, description="How long all processes together may run."
+    )
+    image: ImageName | None = Field(
+        default=None,
+        description="The hosts' image, one that is there or can be pulled.",
+        json_schema_extra={"default": "the node image"},
+    )
+    build: Annotated[Build, _short("context")] | None = Field(
+        default=None,
+        description="The hosts' image, to be built: a directory, or the mapping. Not with `image`.",
     )
     networks: dict[NetworkName, Network] = Field(
         min_length=1, max_length=MOST, description="The networks: name -> network."
@@ -287,6 +283,8 @@ class Scenario(_Imaged):
     @classmethod
     def _defaults(cls, data: Any) -> Any:
         return cls.with_defaults(data) if isinstance(data, dict) else data
+
+    _check = model_validator(mode="after")(_one_image)
 
     @staticmethod
     def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:

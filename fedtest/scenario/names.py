@@ -170,20 +170,21 @@ _NOT_FOR_HOSTS = {
     IPv4Network("240.0.0.0/4"): "reserved",
 }
 
-ScenarioName = Annotated[str, AfterValidator(_scenario)]
-NetworkName = Annotated[str, AfterValidator(_name)]
-ProcessName = Annotated[str, AfterValidator(_name)]
-CheckId = Annotated[str, AfterValidator(_name)]
-HostName = Annotated[str, AfterValidator(_host)]
-GroupName = Annotated[str, AfterValidator(_group)]
-EnvironmentName = Annotated[str, AfterValidator(_environment)]
-User = Annotated[str, AfterValidator(_user)]
-ImageName = Annotated[str, AfterValidator(_image)]
-
 
 def _kind(title: str) -> WithJsonSchema:
+    """What docs/scenario.md calls the type."""
     return WithJsonSchema({"type": "string", "title": title})
 
+
+ScenarioName = Annotated[str, AfterValidator(_scenario), _kind("name")]
+NetworkName = Annotated[str, AfterValidator(_name), _kind("network's name")]
+ProcessName = Annotated[str, AfterValidator(_name), _kind("process's name")]
+CheckId = Annotated[str, AfterValidator(_name), _kind("name")]
+HostName = Annotated[str, AfterValidator(_host), _kind("host's name")]
+GroupName = Annotated[str, AfterValidator(_group), _kind("group's name")]
+EnvironmentName = Annotated[str, AfterValidator(_environment), _kind("variable's name")]
+User = Annotated[str, AfterValidator(_user), _kind("user")]
+ImageName = Annotated[str, AfterValidator(_image), _kind("image's name")]
 
 InterfaceName = Annotated[str, PlainValidator(_interface), _kind("interface name")]
 Directory = Annotated[str, PlainValidator(_directory), _kind("absolute path")]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fedtest.scenario.draft import Draft
     from fedtest.scenario.model import Group, Process
     from fedtest.scenario.problems import Loc
-    from fedtest.scenario.template import Tree
 
 # Templates filled in on all hosts together: far beyond what a machine could run.
 _MOST_LOOKUPS = 100_000
@@ -69,7 +68,12 @@ def _attached(draft: Draft, loc: Loc, host: str, network: str) -> Iterator[Findi
     part = draft.hosts.get(host)
     if part is not None and network in draft.networks and network not in part.nics:
         message = f"host {host} is not on network {network}"
-        yield Finding(loc, message, found=f"{host} on {listed(part.nics)}", allowed="a host on it")
+        yield Finding(
+            loc,
+            message,
+            found=shown(host),
+            allowed=f"a host on it; this one is on {listed(part.nics)}",
+        )
 
 
 def _hosts(draft: Draft) -> Iterator[Finding]:
@@ -162,7 +166,10 @@ def _bytes(draft: Draft, loc: Loc, check: BytesCheck) -> Iterator[Finding]:
         yield from _known((*loc, "group"), "group", check.group, draft.groups)
         group = draft.groups.get(check.group)
         for member in group.members if group else ():
-            yield from _attached(draft, (*loc, "group"), member, check.network)
+            wrong = list(_attached(draft, (*loc, "group"), member, check.network))
+            if wrong:  # one is enough: the others are the same mistake
+                yield from wrong
+                return
 
 
 class _Templates:
@@ -171,7 +178,6 @@ class _Templates:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._lookups = draft.lookups()
-        self._trees: dict[str, Tree] = {}
         self._budget = _MOST_LOOKUPS
 
     def findings(self) -> Iterator[Finding]:
@@ -198,25 +204,21 @@ class _Templates:
             return
         failed: dict[tuple[int, str], tuple[TemplateError, list[str]]] = {}
         for host in known:
-            for error in errors(text, self._tree(host)):
+            for error in errors(text, self._lookups.on(host)):
                 failed.setdefault((error.number, error.message), (error, []))[1].append(host)
         for error, on in failed.values():
-            where = "" if len(on) == len(known) or len(known) == 1 else f" (on {listed(on)})"
-            if error.allowed == "":
-                where = ""  # the message names the host itself
+            # Where the whole text is wrong everywhere, no host is to be singled out.
+            alone = error.names is None and not error.allowed
+            where = f" (on {listed(on)})" if alone or len(on) < len(known) else ""
             yield Finding(
                 loc,
                 error.message + where,
                 error.found,
                 error.allowed,
-                error.hint,
                 template=error.number,
+                wrong=error.wrong,
+                names=error.names,
             )
-
-    def _tree(self, host: str) -> Tree:
-        if host not in self._trees:
-            self._trees[host] = self._lookups.on(host)
-        return self._trees[host]
 
     def _local(self, loc: Loc, check: Check) -> Iterator[Finding]:
         """The address that sockets must have: a template that gives one."""
@@ -232,7 +234,7 @@ class _Templates:
         for host in hosts if not found else ():
             if self._draft.hosts.get(host) is None:
                 continue
-            text = expand(spec.local, self._tree(host))
+            text = expand(spec.local, self._lookups.on(host))
             try:
                 IPv4Address(text)
             except AddressValueError:

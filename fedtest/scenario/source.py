@@ -9,6 +9,7 @@ refused at the event where it starts to.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,7 @@ class Source:
     nodes: dict[Loc, Node] = field(default_factory=dict)
     keys: dict[Loc, int] = field(default_factory=dict)
     _lines: list[int] = field(default_factory=list)
+    _templates: dict[int, list[int]] = field(default_factory=dict)
 
     def position(self, index: int) -> tuple[int, int]:
         """Line and column, from 1, of an index into the text."""
@@ -77,12 +79,11 @@ class Source:
         start = node.start
         if node.style in ("|", ">"):  # what follows the indicator may be a comment
             start = max(self.text.find("\n", start, node.end), start)
-        at = start - 1
-        for _ in range(number + 1):
-            at = self.text.find("${{", at + 1, node.end)
-            if at < 0:
-                return node.start
-        return at
+        if start not in self._templates:
+            found = re.finditer(r"\$\{\{", self.text[start : node.end])
+            self._templates[start] = [start + match.start() for match in found]
+        places = self._templates[start]
+        return places[number] if number < len(places) else node.start
 
 
 def read(path: str | Path) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from fedtest.scenario.problems import listed, near_miss, shown
+from fedtest.scenario.problems import listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -45,23 +45,36 @@ class GroupLike(Protocol):
     def port(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
-    """Stands where there is nothing, with the reason."""
-
-    reason: str
-
-
 class Anything:
     """Stands for a part of the file that is wrong itself: no path into it is judged."""
 
 
 ANYTHING = Anything()
-Tree = Mapping[str, "Tree | str | Absent | Anything"]
+
+
+@dataclass(frozen=True, slots=True)
+class PerHost:
+    """What differs from host to host; `absent` says why a host has nothing here."""
+
+    values: Mapping[str, Tree | str | Anything]
+    absent: str = ""
+
+
+Tree = Mapping[str, "Tree | PerHost | str | Anything"]
+
+
+class View(NamedTuple):
+    """The tree of values, as one host sees it."""
+
+    tree: Tree
+    host: str
 
 
 class TemplateError(ValueError):
-    """A template that cannot be filled in; `number` counts the `${{` of the text from 0."""
+    """A template that cannot be filled in; `number` counts the `${{` of the text from 0.
+
+    `wrong` is the part of the path that is none of `names`, if that is it.
+    """
 
     def __init__(
         self,
@@ -73,19 +86,17 @@ class TemplateError(ValueError):
         wrong: str | None = None,
         names: Collection[str] | None = None,
     ) -> None:
-        if names is not None:
-            allowed = listed(names)
-        hint = near_miss(wrong, names or ())
-        super().__init__("; ".join(filter(None, (message, f"found {found}", allowed, hint))))
+        super().__init__(f"{message}; found {found}")
         self.number = number
         self.message = message
         self.found = found
         self.allowed = allowed
-        self.hint = hint
+        self.wrong = wrong
+        self.names = names
 
 
 class Lookups:
-    """Everything that templates can name; `on(host)` is the tree as one host sees it.
+    """Everything that templates can name, in one tree for all hosts.
 
     A host or group that is None is a part of the file that is wrong itself.
     """
@@ -97,61 +108,54 @@ class Lookups:
         data: Mapping[str, str] | None,
         seed: int,
     ) -> None:
-        self._groups = groups
-        self._hosts = hosts
-        self._host_trees: dict[str, Tree | Anything] = {
-            name: ANYTHING if nics is None else {"nics": _nics(nics)}
-            for name, nics in hosts.items()
-        }
-        self._shared: dict[str, Tree | str | Absent | Anything] = {
-            "hosts": self._host_trees,
+        nics = {name: ANYTHING if own is None else _nics(own) for name, own in hosts.items()}
+        self._tree: Tree = {
+            "host": {"name": PerHost({name: name for name in hosts})},
+            "nics": PerHost(nics),
+            "hosts": {name: {"nics": own} for name, own in nics.items()},
             "data": ANYTHING if data is None else dict(data),
             "seed": str(seed),
+            **{
+                name: ANYTHING if group is None else _group(name, group, hosts)
+                for name, group in groups.items()
+            },
         }
 
-    def on(self, host: str) -> Tree:
-        """The tree on `host`."""
-        own = self._host_trees.get(host, ANYTHING)
-        nics = ANYTHING if isinstance(own, Anything) else own["nics"]
-        groups = {
-            name: ANYTHING if group is None else self._group(name, group, host)
-            for name, group in self._groups.items()
-        }
-        return {"host": {"name": host}, "nics": nics, **self._shared, **groups}
-
-    def _group(self, name: str, group: GroupLike, host: str) -> Tree:
-        nics = self._hosts.get(group.members[0])
-        master = ANYTHING if nics is None or group.network not in nics else nics[group.network].ip
-        rank: str | Absent = Absent(f"host {host} is not a member of group {name}")
-        if host in group.members:
-            rank = str(list(group.members).index(host))
-        return {
-            "master": master,
-            "port": str(group.port),
-            "size": str(len(group.members)),
-            "rank": rank,
-        }
+    def on(self, host: str) -> View:
+        """The values as `host` sees them."""
+        return View(self._tree, host)
 
 
 def _nics(nics: Mapping[str, Nic]) -> Tree:
     return {network: {"name": nic.name, "ip": nic.ip} for network, nic in nics.items()}
 
 
-def expand(text: str, tree: Tree) -> str:
+def _group(name: str, group: GroupLike, hosts: Mapping[str, Mapping[str, Nic] | None]) -> Tree:
+    nics = hosts.get(group.members[0])
+    ranks = {member: str(rank) for rank, member in enumerate(group.members)}
+    return {
+        "master": ANYTHING if nics is None or group.network not in nics else nics[group.network].ip,
+        "port": str(group.port),
+        "size": str(len(group.members)),
+        "rank": PerHost(ranks, f"the host is not a member of group {name}"),
+    }
+
+
+def expand(text: str, view: View) -> str:
     """`text` with every template filled in; raises the first TemplateError."""
     parts = []
     at = 0
     for number, match in enumerate(_TEMPLATE.finditer(text)):
-        parts += [text[at : match.start()], _fill(number, match, tree)]
+        parts += [text[at : match.start()], _fill(number, match, view)]
         at = match.end()
     return "".join(parts) + text[at:]
 
 
-def errors(text: str, tree: Tree) -> Iterator[TemplateError]:
+def errors(text: str, view: View) -> Iterator[TemplateError]:
     """What is wrong with each template of `text`."""
     for number, match in enumerate(_TEMPLATE.finditer(text)):
         try:
-            _fill(number, match, tree)
+            _fill(number, match, view)
         except TemplateError as error:
             yield error
 
@@ -174,7 +178,7 @@ def plan_lookups(plan: Plan) -> Lookups:
     return Lookups(hosts, {group.name: group for group in plan.groups}, data, plan.seed)
 
 
-def _fill(number: int, match: re.Match[str], tree: Tree) -> str:
+def _fill(number: int, match: re.Match[str], view: View) -> str:
     """The value of one template."""
     inside = match[1].strip()
     if not match[2]:
@@ -184,7 +188,7 @@ def _fill(number: int, match: re.Match[str], tree: Tree) -> str:
     if not _PATH.fullmatch(inside):
         allowed = "a path like nics.data.name; there are no expressions"
         raise TemplateError(number, "not a template path", found=shown(inside), allowed=allowed)
-    current: Tree | str | Absent | Anything = tree
+    current: Tree | PerHost | str | Anything = view.tree
     walked: list[str] = []
     for part in inside.split("."):
         if isinstance(current, Anything):
@@ -192,21 +196,21 @@ def _fill(number: int, match: re.Match[str], tree: Tree) -> str:
         if isinstance(current, str):
             message = f"{'.'.join(walked)} is a value, there is nothing below it"
             raise TemplateError(number, message, found=inside, allowed=".".join(walked))
-        assert isinstance(current, Mapping)  # noqa: S101 - Absent is raised when it is met
+        assert isinstance(current, Mapping)  # noqa: S101 - PerHost is resolved when it is met
         if part not in current:
             below = f" below {'.'.join(walked)}" if walked else ""
             message = f"nothing is called {shown(part)}{below}"
             raise TemplateError(number, message, found=inside, wrong=part, names=current.keys())
         current = current[part]
         walked.append(part)
-        if isinstance(current, Absent):
-            raise TemplateError(number, current.reason, found=inside)
+        if isinstance(current, PerHost):
+            if view.host not in current.values:
+                raise TemplateError(number, current.absent, found=inside)
+            current = current.values[view.host]
     if isinstance(current, Anything):
         return ""
     if isinstance(current, str):
         return current
     assert isinstance(current, Mapping)  # noqa: S101 - as above
     longer = [f"{inside}.{name}" for name in current]
-    raise TemplateError(
-        number, f"{inside} is not a value but has some", found=inside, allowed=listed(longer)
-    )
+    raise TemplateError(number, "not a value but several", found=inside, allowed=listed(longer))

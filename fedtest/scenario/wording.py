@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from fedtest.scenario import refusal
 from fedtest.scenario.base import Part
@@ -32,8 +32,8 @@ _BOUNDS = {
     "greater_than": ("too small", "more than {gt}"),
     "less_than_equal": ("too large", "at most {le}"),
     "less_than": ("too large", "less than {lt}"),
-    "too_short": ("too few", "at least {min_length}"),
-    "too_long": ("too many: {actual_length}", "at most {max_length}"),
+    "too_short": ("too few items", "at least {min_length}"),
+    "too_long": ("too many items", "at most {max_length}"),
     "string_too_short": ("too short", "at least {min_length} characters"),
     "string_too_long": ("too long", "at most {max_length} characters"),
     "string_pattern_mismatch": ("nothing but white space", "a command"),
@@ -58,7 +58,7 @@ def _finding(item: ErrorDetails) -> Finding:  # noqa: PLR0911 - a kind of error 
             loc, context["message"], found, context["allowed"], context["hint"], at_key=at_key
         )
     if kind == "missing":
-        return Finding(loc, "a required key is missing", allowed=_describe(loc))
+        return Finding(loc, "a required key is missing", hint=_describe(loc))
     if kind == "extra_forbidden":
         names = tuple(_model_at(loc[:-1]).model_fields)
         return Finding(loc, "an unknown key", at_key=True, wrong=str(loc[-1]), names=names)
@@ -71,7 +71,8 @@ def _finding(item: ErrorDetails) -> Finding:  # noqa: PLR0911 - a kind of error 
         )
     if kind in _BOUNDS:
         message, allowed = (text.format(**context) for text in _BOUNDS[kind])
-        return Finding(loc, message, shown(value), allowed)
+        found = str(len(value)) if isinstance(value, (dict, list, tuple)) else shown(value)
+        return Finding(loc, message, found, allowed)
     return Finding(loc, item["msg"], shown(value))
 
 
@@ -99,9 +100,17 @@ def _model_at(loc: Loc) -> type[Part]:
             current = current.model_fields[str(part)].annotation
         else:  # a dict's values, a tuple's items
             current = get_args(current)[-1 if get_origin(current) is dict else 0]
-        options = [item for item in get_args(current) if item is not type(None)]
-        if type(None) in get_args(current):
-            current = options[0]
+        current = _bare(current)
     assert issubclass(current, Part)  # noqa: S101 - these errors are about mappings only
     model: type[Part] = current
     return model
+
+
+def _bare(annotation: Any) -> Any:
+    """An annotation without `Annotated` and `| None`."""
+    options = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return _bare(options[0])
+    if type(None) in options:
+        return _bare(next(item for item in options if item is not type(None)))
+    return annotation
