@@ -48,7 +48,8 @@ def mark(client):
     value = uuid.uuid4().hex
     yield value
     for image in client.api.images(filters={"label": f"{RUN}={value}", "dangling": True}):
-        client.api.remove_image(image["Id"])
+        # By force: the container of a build that was left may still be going.
+        client.api.remove_image(image["Id"], force=True)
 
 
 def containers(client, labels):
