@@ -1,0 +1,85 @@
+"""The trainer's command line."""
+
+from pathlib import Path
+
+import pytest
+
+from fedtest.ring import options
+
+NEEDED = ["--init-method", "tcp://10.0.0.1:23456", "--rank", "1", "--world-size", "4"]
+
+
+def test_defaults() -> None:
+    found = options.parse(NEEDED)
+    assert (found.init_method, found.rank, found.world_size) == ("tcp://10.0.0.1:23456", 1, 4)
+    assert (found.epoch, found.timeout, found.gloo_socket_ifname) == (1, 60.0, None)
+
+
+@pytest.mark.parametrize("separator", ["-", "_"])
+def test_dashes_and_underscores_are_one(separator: str) -> None:
+    given = {
+        "init-method": "tcp://[::1]:1",
+        "rank": "0",
+        "world-size": "2",
+        "gloo-socket-ifname": "enps1",
+        "epoch": "3",
+        "batch-size": "16",
+        "lr": "0.5",
+        "seed": "9",
+        "data": "/somewhere",
+        "timeout": "7.5",
+    }
+    arguments = [
+        word
+        for name, value in given.items()
+        for word in ("--" + name.replace("-", separator), value)
+    ]
+    assert options.parse(arguments) == options.Options(
+        init_method="tcp://[::1]:1",
+        rank=0,
+        world_size=2,
+        gloo_socket_ifname="enps1",
+        epoch=3,
+        batch_size=16,
+        lr=0.5,
+        seed=9,
+        data=Path("/somewhere"),
+        timeout=7.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (["--init-method", "tcp://10.0.0.1"], "is not tcp://HOST:PORT"),
+        (["--init-method", "10.0.0.1:23456"], "is not tcp://HOST:PORT"),
+        (["--init-method", "tcp://h:65536"], "a port is 1 to 65535"),
+        (["--rank", "4"], "ranks are 0 to 3"),
+        (["--rank", "-1"], "--rank"),
+        (["--world-size", "0"], "from 1 up"),
+        (["--gloo_socket_ifname", "a-name-too-long-"], "1 to 15 characters"),
+        (["--gloo_socket_ifname", "lo "], "no blank"),
+        (["--epoch", "0"], "from 1 up"),
+        (["--batch_size", "many"], "not a whole number"),
+        (["--lr", "nan"], "above 0"),
+        (["--timeout", "inf"], "above 0"),
+        (["--timeout", "1e9"], "seconds"),
+        (["--world", "4"], "unrecognized arguments"),
+    ],
+)
+def test_wrong_values_are_refused(
+    capsys: pytest.CaptureFixture[str], changed: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as refused:
+        options.parse([*NEEDED, *changed])
+    assert refused.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("missing", ["--init-method", "--rank", "--world-size"])
+def test_what_is_needed_is_named(capsys: pytest.CaptureFixture[str], missing: str) -> None:
+    place = NEEDED.index(missing)
+    with pytest.raises(SystemExit) as refused:
+        options.parse(NEEDED[:place] + NEEDED[place + 2 :])
+    assert refused.value.code == 2
+    assert missing in capsys.readouterr().err

@@ -1,0 +1,195 @@
+"""The trainer from its command line: it learns, ranks agree, and failures are one clear line."""
+
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from ranks import Start, finish
+
+from fedtest import values
+from fedtest.ring import model, train
+from fedtest.ring.exchange import TwoRing
+from fedtest.ring.options import Options, parse
+
+
+def arguments(rank: int, size: int, port: int, data: Path, *more: str) -> list[str]:
+    return [
+        *("-m", "fedtest.ring", "--init-method", f"tcp://127.0.0.1:{port}"),
+        *("--rank", str(rank), "--world-size", str(size), "--data", str(data)),
+        *("--gloo_socket_ifname", "lo", *more),
+    ]
+
+
+def reported(out: str) -> dict[str, object]:
+    return dict(filter(None, map(values.parse, out.splitlines())))
+
+
+def one_line(err: str) -> str:
+    """The trainer's own line; torch's warnings beside it are allowed, tracebacks are not."""
+    assert "Traceback" not in err
+    own = [line for line in err.splitlines() if line.startswith("fedtest.ring: ")]
+    assert len(own) == 1, err
+    return own[0]
+
+
+def test_two_ranks_learn_and_agree(start: Start, port: int, few_mnist: Path) -> None:
+    ranks = [start(arguments(rank, 2, port, few_mnist)) for rank in range(2)]
+    ended = finish(ranks)
+    assert [status for status, _, _ in ended] == [0, 0], ended
+    first, second = (reported(out) for _, out, _ in ended)
+    assert first == second
+    assert first["interface"] == "lo"
+    assert re.fullmatch("[0-9a-f]{64}", str(first["params_sha256"]))
+    accuracy = first["test_accuracy"]
+    assert isinstance(accuracy, float)
+    assert accuracy >= 0.85  # 4,000 images; measured: 0.93
+    for rank, (_, out, err) in enumerate(ended):
+        assert err == ""
+        assert out.startswith(f"rank={rank} world_size=2 interface=lo init_method=tcp://127.0.0.1:")
+        for step in (10, 50, 60):
+            assert re.search(
+                rf"^epoch=1 step={step} loss=\d+\.\d{{4}} accuracy=[01]\.\d{{4}} ",
+                out,
+                re.MULTILINE,
+            )
+
+
+def test_an_odd_number_of_images_over_three_ranks(
+    start: Start, port: int, small_mnist: Path
+) -> None:
+    """Shards of 68, 68 and 67: with batches of 34 two ranks are full and one is not."""
+    ranks = [
+        start(arguments(rank, 3, port, small_mnist, "--batch-size", "34", "--epoch", "2"))
+        for rank in range(3)
+    ]
+    ended = finish(ranks)
+    assert [status for status, _, _ in ended] == [0, 0, 0], ended
+    assert len({str(reported(out)) for _, out, _ in ended}) == 1
+    assert all("epoch=2 step=4 " in out for _, out, _ in ended)
+
+
+def test_a_rank_alone_trains_as_a_plain_loop_would(small_mnist: Path) -> None:
+    options = parse(
+        ["--init-method=tcp://h:1", "--rank=0", "--world-size=1", f"--data={small_mnist}"]
+    )
+    images, digits = torch.randn(40, 1, 28, 28), torch.arange(40) % 10
+    network, plain = model.build(3), model.build(3)
+    train.train(options, network, (images, digits), 40, TwoRing(0, 1))
+
+    optimizer = torch.optim.SGD(plain.parameters(), lr=1.0, momentum=0.9, nesterov=True)
+    order = train.data.order(40, 0, options.seed, 1)
+    for step, chosen in enumerate((order[:20], order[20:])):
+        optimizer.param_groups[0]["lr"] = train.learning_rate(options, step, 2)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(plain(images[chosen]), digits[chosen]).backward()
+        optimizer.step()
+    for trained, wanted in zip(network.parameters(), plain.parameters(), strict=True):
+        assert torch.allclose(trained, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_the_digest_sees_values_not_layout() -> None:
+    network = model.build(3)
+    digest = model.digest(network)
+    assert model.digest(network.to(memory_format=torch.contiguous_format)) == digest
+    assert model.digest(model.build(4)) != digest
+
+
+def test_the_learning_rate_rises_and_falls_for_any_number_of_steps() -> None:
+    options = Options("tcp://h:1", 0, 4, None, 1, 1, 0.1, 1, Path(), 1.0)
+    for steps in (1, 2, 10, 469):
+        rates = [train.learning_rate(options, step, steps) for step in range(steps)]
+        assert max(rates) == pytest.approx(0.2)
+        assert min(rates) > 0
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if text in line:
+            return
+    pytest.fail(f"ended without {text!r}: {process.communicate()}")
+
+
+def test_a_killed_peer_ends_every_other_rank(start: Start, port: int, small_mnist: Path) -> None:
+    more = ("--epoch", "1000000", "--timeout", "30")
+    ranks = [start(arguments(rank, 3, port, small_mnist, *more)) for rank in range(3)]
+    for rank in ranks:
+        wait_for(rank, "step=10 ")
+    ranks[1].kill()
+    (zero, _, said_zero), _, (two, _, said_two) = finish(ranks)
+    assert (zero, two) == (1, 1)
+    # Each names the neighbour that it lost: for rank 0, 1 or, as rank 2 ends too, 2.
+    assert re.search(
+        r"rank 0: epoch \d+ step \d+, (first|second) ring: "
+        r"(sending to rank 1|receiving from rank 2) failed: .*(onnection|losed)",
+        one_line(said_zero),
+    )
+    assert re.search(
+        r"rank 2: epoch \d+ step \d+, first ring: (receiving from rank 1|sending to rank 0)"
+        r" failed: .*(onnection|losed)",
+        one_line(said_two),
+    )
+
+
+def test_a_silent_peer_is_a_time_out(start: Start, port: int, small_mnist: Path) -> None:
+    more = ("--epoch", "1000000", "--timeout", "5")
+    ranks = [start(arguments(rank, 2, port, small_mnist, *more)) for rank in range(2)]
+    for rank in ranks:
+        wait_for(rank, "step=10 ")
+    ranks[1].send_signal(signal.SIGSTOP)
+    status, _, err = finish(ranks[:1])[0]
+    assert status == 1
+    assert re.search(r"ring: \w+ \w+ rank 1 failed: .*Timed out waiting 5000ms", one_line(err))
+
+
+def test_a_wrong_interface_is_named_and_its_peer_does_not_wait_for_ever(
+    start: Start, port: int, small_mnist: Path
+) -> None:
+    right = start(arguments(0, 2, port, small_mnist, "--timeout", "8"))
+    wrong = start(
+        arguments(1, 2, port, small_mnist, "--timeout", "8", "--gloo_socket_ifname", "nosuch0")
+    )
+    (status, _, err), (status_wrong, _, err_wrong) = finish([right, wrong])
+    assert (status, status_wrong) == (1, 1)
+    said = one_line(err_wrong)
+    assert "rank 1: joining as rank 1 of 2" in said
+    assert "Unable to find address for: nosuch0" in said
+    assert "this machine has no interface 'nosuch0', it has lo" in said
+    assert "rank 0: joining as rank 0 of 2" in one_line(err)
+
+
+def test_a_taken_port_is_named(start: Start, small_mnist: Path) -> None:
+    with socket.create_server(("", 0)) as other:
+        taken = other.getsockname()[1]
+        status, _, err = finish([start(arguments(0, 2, taken, small_mnist))])[0]
+    assert status == 1
+    assert "socket has failed to listen on any" in one_line(err)
+    assert "is the port free" in one_line(err)
+
+
+def test_a_silent_stranger_on_the_port_does_not_hold_a_rank_for_ever(
+    start: Start, small_mnist: Path
+) -> None:
+    with socket.create_server(("", 0)) as stranger:
+        taken = stranger.getsockname()[1]
+        status, _, err = finish([start(arguments(1, 2, taken, small_mnist, "--timeout", "2"))])[0]
+    assert status == 1
+    assert "joining as rank 1 of 2" in one_line(err)
+
+
+def test_missing_data_is_one_line(start: Start, port: int, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    status, _, err = finish([start(arguments(0, 1, port, tmp_path / "file"))])[0]
+    assert status == 1
+    assert "MNIST is not in" in one_line(err)
+
+
+def test_wrong_usage_is_status_2_without_torch(start: Start) -> None:
+    status, _, err = finish([start(["-X", "importtime", "-m", "fedtest.ring", "--rank", "0"])])[0]
+    assert status == 2
+    assert "arguments are required: --init-method/--init_method, --world-size/" in err
+    assert "torch" not in {line.rsplit("|", 1)[-1].strip() for line in err.splitlines()}
