@@ -1,0 +1,32 @@
+"""What benchmarks share: one table on standard output, the numbers as JSON beside it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def median(seconds: list[float]) -> float:
+    """The median: a shared machine's odd round does not move it."""
+    return statistics.median(seconds)
+
+
+def report(title: str, columns: list[str], rows: list[list[str]], numbers: dict[str, Any]) -> None:
+    """Print the table; write `benchmarks/results/<title>.json`."""
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=120).print(table)
+    path = Path(__file__).parent / "results" / f"{title}.json"
+    path.parent.mkdir(exist_ok=True)
+    machine = {"kernel": platform.release(), "python": platform.python_version()}
+    path.write_text(json.dumps({"machine": machine, **numbers}, indent=2) + "\n", encoding="utf-8")
+    print(f"written to {path}")
