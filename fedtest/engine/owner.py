@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +28,16 @@ class Owner:
     def me(cls) -> Owner:
         """This process."""
         pid = os.getpid()
-        started = _start_time(pid)
-        if started is None:
+        stat = _stat(pid)
+        if stat is None:
             raise RuntimeError("/proc has no entry for this process; fedtest needs Linux's /proc")
-        return cls(_machine(), _boot(), _pid_namespace(), pid, started)
+        return cls(_machine(), _boot(), _pid_namespace(), pid, stat.started)
 
     @classmethod
     def parse(cls, label: str) -> Owner | None:
         """From a label's text; None if it is not one of ours."""
         parts = label.split("/")
-        if len(parts) != 5 or not parts[3].isdigit() or not parts[4].isdigit():
+        if len(parts) != 5 or not all(map(str.isdecimal, parts[3:])):
             return None
         return cls(parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]))
 
@@ -53,7 +54,14 @@ class Owner:
             return self.machine != ""
         if self.pid_namespace != _pid_namespace():
             return False
-        return _start_time(self.pid) != self.started
+        try:
+            os.kill(self.pid, 0)
+        except (ProcessLookupError, OverflowError):
+            return True
+        except PermissionError:
+            pass  # It is somebody else's, and lives; its /proc may be hidden from us.
+        stat = _stat(self.pid)
+        return stat is not None and (stat.state in "ZX" or stat.started != self.started)
 
 
 def _machine() -> str:
@@ -71,12 +79,19 @@ def _pid_namespace() -> str:
     return str(Path("/proc/self/ns/pid").readlink()).removeprefix("pid:").strip("[]")
 
 
-def _start_time(pid: int) -> int | None:
-    """In clock ticks since boot, or None if there is no such process (or only its zombie)."""
+class _Stat(NamedTuple):
+    """`started` in clock ticks since boot."""
+
+    state: str
+    started: int
+
+
+def _stat(pid: int) -> _Stat | None:
+    """None if there is no such process, or if it is hidden from us."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     # The command's name, in parentheses, may hold blanks and parentheses.
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in {"Z", "X"} else int(fields[19])
+    return _Stat(fields[0], int(fields[19]))

@@ -62,9 +62,16 @@ class Snapshot:
 
 
 def parse(text: str) -> Snapshot:
-    """Read what `inside.SNAPSHOT` printed. ValueError if it was cut short."""
+    """Read what `inside.SNAPSHOT` printed. ValueError if that is not whole."""
     if END not in text:
         raise ValueError("the host's description of itself was cut short")
+    try:
+        return _parse(text)
+    except LookupError as error:
+        raise ValueError(f"the host's description of itself lacks {error}") from error
+
+
+def _parse(text: str) -> Snapshot:
     parts = _sections(text)
     return Snapshot(
         uptime=float(parts["/proc/uptime"].split()[0]),
