@@ -54,8 +54,7 @@ class FakeEngine(Engine):
     def __init__(self, defects: Defects | None = None) -> None:
         self.defects = defects or Defects()
         self.realised: dict[str, Plan] = {}
-        self._processes: dict[tuple[str, ProcessKey], subprocess.Popen[bytes]] = {}
-        self._lock = threading.Lock()
+        self._processes: dict[tuple[str, ProcessKey], _Process] = {}
 
     def info(self) -> EngineInfo:
         return EngineInfo("fake", "0", "0", os.uname().release, "claimed", netem=None)
@@ -95,9 +94,7 @@ class FakeEngine(Engine):
 
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
         for key in pids:
-            process = self._processes[run.id, key]
-            if process.poll() is None:
-                os.killpg(process.pid, number)
+            self._processes[run.id, key].signal(number)
 
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
         del deadline
@@ -107,9 +104,7 @@ class FakeEngine(Engine):
 
     def destroy(self, run_id: str, deadline: float) -> int:
         del deadline
-        plan = self.realised.pop(run_id, None)
-        self._kill(run_id, None)
-        return 0 if plan is None else len(plan.hosts) + len(plan.networks)
+        return self._remove(run_id)
 
     def sweep(self, deadline: float) -> Mapping[str, int]:
         del deadline
@@ -117,7 +112,12 @@ class FakeEngine(Engine):
 
     def close(self) -> None:
         for run_id in list(self.realised):
-            self.destroy(run_id, 0)
+            self._remove(run_id)
+
+    def _remove(self, run_id: str) -> int:
+        plan = self.realised.pop(run_id, None)
+        self._kill(run_id, None)
+        return 0 if plan is None else len(plan.hosts) + len(plan.networks)
 
     def _host(self, run: RunTag, name: str) -> HostPlan:
         try:
@@ -158,48 +158,76 @@ class FakeEngine(Engine):
         key = ProcessKey(plan.host, plan.name)
         self._host(run, plan.host)
         try:
-            process = subprocess.Popen(
-                # A command that is not there is the shell's to complain of, as in a host.
-                ["/bin/sh", "-c", 'exec "$@"', "fedtest", *plan.argv],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, **dict(plan.env)},
-                start_new_session=True,
-            )
+            process = _Process(plan, key, sink)
         except OSError as error:
             raise EngineError(f"{key}: could not be started: {error}") from error
-        with self._lock:
-            self._processes[run.id, key] = process
-        threading.Thread(target=_watch, args=(process, key, sink), daemon=True).start()
+        self._processes[run.id, key] = process
         return process.pid
 
     def _kill(self, run_id: str, host: str | None) -> None:
-        for (run, key), process in list(self._processes.items()):
-            if run == run_id and host in (None, key.host) and process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        for name in list(self._processes):
+            run, key = name
+            if run == run_id and host in (None, key.host):
+                self._processes.pop(name).kill()
 
 
-def _watch(process: subprocess.Popen[bytes], key: ProcessKey, sink: Sink) -> None:
-    """A descendant that keeps the output open does not hide the process's end."""
-    ended = threading.Event()
+class _Process:
+    """A subprocess that leads a session, watched by a thread.
 
-    def forward(stream: Literal["stdout", "stderr"]) -> None:
-        pipe = process.stdout if stream == "stdout" else process.stderr
+    It is not reaped before `kill`, so that its id stays its own: a signal can
+    reach what it left behind, and nobody else.
+    """
+
+    def __init__(self, plan: ProcessPlan, key: ProcessKey, sink: Sink) -> None:
+        self._key = key
+        self._sink = sink
+        self._popen = subprocess.Popen(
+            # A command that is not there is the shell's to complain of, as in a host.
+            ["/bin/sh", "-c", 'exec "$@"', "fedtest", *plan.argv],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **dict(plan.env)},
+            start_new_session=True,
+        )
+        self.pid = self._popen.pid
+        self._over = threading.Event()
+        self._told = False
+        self._telling = threading.Lock()
+        threading.Thread(target=self._watch, name=str(key), daemon=True).start()
+
+    def signal(self, number: int) -> None:
+        os.killpg(self.pid, number)
+
+    def kill(self) -> None:
+        """End it and its descendants, and leave nothing of it."""
+        self.signal(signal.SIGKILL)
+        self._over.wait()
+        self._popen.wait()
+
+    def _watch(self) -> None:
+        """A descendant that keeps the output open does not hide the process's end."""
+        readers = [
+            threading.Thread(target=self._forward, args=(stream,), daemon=True)
+            for stream in ("stdout", "stderr")
+        ]
+        for reader in readers:
+            reader.start()
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        self._over.set()
+        assert ended is not None  # noqa: S101 - it is None only with WNOHANG
+        for reader in readers:
+            reader.join(_DRAIN)
+        with self._telling:
+            self._told = True
+        status = ended.si_status if ended.si_code == os.CLD_EXITED else 128 + ended.si_status
+        self._sink.exited(self._key, status)
+
+    def _forward(self, stream: Literal["stdout", "stderr"]) -> None:
+        pipe = self._popen.stdout if stream == "stdout" else self._popen.stderr
         assert pipe is not None  # noqa: S101 - both were asked for
         with pipe:
-            while (data := os.read(pipe.fileno(), 1 << 16)) and not ended.is_set():
-                sink.output(key, stream, data)
-
-    readers = [
-        threading.Thread(target=forward, args=(stream,), daemon=True)
-        for stream in ("stdout", "stderr")
-    ]
-    for reader in readers:
-        reader.start()
-    status = process.wait()
-    for reader in readers:
-        reader.join(_DRAIN)
-    ended.set()
-    sink.exited(key, 128 - status if status < 0 else status)
+            while data := os.read(pipe.fileno(), 1 << 16):
+                with self._telling:
+                    if not self._told:
+                        self._sink.output(self._key, stream, data)
