@@ -192,10 +192,10 @@ def _data(arguments: argparse.Namespace) -> int:
 
 def _image(arguments: argparse.Namespace) -> int:
     del arguments
-    from fedtest.engine.docker.client import DockerClient
     from fedtest.engine.docker.images import node_image
+    from fedtest.engine.docker.reach import reach
 
-    client = DockerClient()
+    client = reach()
     try:
         print(node_image(client, progress=_note))
     finally:

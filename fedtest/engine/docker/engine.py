@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from fedtest.engine import inside, snapshot
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.docker import images, labels, removal, volumes
-from fedtest.engine.docker.client import DockerClient, engine_errors
+from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.hosts import API_NAMES, Hosts, run_script
 from fedtest.engine.docker.networks import make_networks
 from fedtest.engine.docker.processes import signal_processes, start_process
+from fedtest.engine.docker.reach import reach
 from fedtest.engine.netem import has_netem
 from fedtest.engine.parallel import each
 from fedtest.plan import ImagePlan
@@ -30,7 +31,7 @@ class DockerEngine(Engine):
     """Hosts as containers. EngineUnavailable if none answers at `base_url` or DOCKER_HOST."""
 
     def __init__(self, base_url: str | None = None) -> None:
-        self._client = DockerClient(base_url)
+        self._client = reach(base_url)
 
     def info(self) -> EngineInfo:
         client = self._client

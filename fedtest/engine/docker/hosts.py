@@ -91,6 +91,9 @@ class Hosts:
                 host_config=api.create_host_config(
                     network_mode=first,
                     init=True,
+                    # Root in the host may see what sockets and files the plain
+                    # user's processes have; nothing outside the host is reached by it.
+                    cap_add=["SYS_PTRACE"],
                     shm_size=_SHM,
                     log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
                     mounts=[
