@@ -52,8 +52,9 @@ class Comparison:
         if not isinstance(operand, str):
             return f"{self.sign} {json.dumps(operand)}"
         bare = _FORM.fullmatch(f"== {operand}")
-        as_itself = bare and bare[2] == operand and _operand(operand) == operand
-        return f"{self.sign} {operand if as_itself else json.dumps(operand)}"
+        needs_quotes = not bare or bare[2] != operand or operand[0] == '"'
+        quoted = needs_quotes or not isinstance(_operand(operand), str)
+        return f"{self.sign} {json.dumps(operand) if quoted else operand}"
 
 
 def _kind(value: Value) -> str:

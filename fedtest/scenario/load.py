@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
 
 from fedtest.errors import ScenarioError
 from fedtest.scenario import references, wording
 from fedtest.scenario.draft import Draft
+from fedtest.scenario.emit import to_yaml
 from fedtest.scenario.model import Scenario
 from fedtest.scenario.problems import Finding, Problem
 from fedtest.scenario.source import parse_leniently, read
@@ -69,11 +68,4 @@ def _in_order(source: Source, found: list[Finding], problems: list[Problem]) -> 
 
 def dump(scenario: Scenario) -> str:
     """The scenario as YAML, defaults written out; loads again to an equal scenario."""
-    yaml = YAML(typ="safe", pure=True)
-    yaml.default_flow_style = False
-    yaml.width = 100
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
-    yaml.allow_unicode = True
-    stream = io.StringIO()
-    yaml.dump(scenario.model_dump(mode="json", exclude_none=True), stream)
-    return stream.getvalue()
+    return to_yaml(scenario.model_dump(mode="json", exclude_none=True))

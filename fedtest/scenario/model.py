@@ -8,15 +8,17 @@ descriptions here are the reference in docs/scenario.md.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
+    PlainValidator,
     StringConstraints,
     Tag,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -227,10 +229,19 @@ class Process(Part):
         return value
 
 
+def _version(value: Any) -> int:
+    """Not a Literal: to that, `true` would be 1."""
+    if type(value) is not int or value != 1:
+        raise refuse("a version of the format that this fedtest does not know", allowed="1")
+    return value
+
+
 class Scenario(Part):
     """One testbed and what happens on it."""
 
-    fedtest: Literal[1] = Field(description="The version of the format: `1`.")
+    fedtest: Annotated[
+        int, PlainValidator(_version), WithJsonSchema({"type": "integer", "title": "`1`"})
+    ] = Field(description="The version of the format: `1`.")
     name: ScenarioName = Field(
         description="Its name: at most 40 small letters, digits and hyphens."
     )

@@ -20,7 +20,7 @@ RESERVED = frozenset(_ROOTS | _KEPT)
 MAX_NAME = 32
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
 _GROUP = re.compile(r"[a-z](?:[a-z0-9_-]*[a-z0-9_])?")
-_ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _USER = re.compile(
     r"(?:[a-z_][a-z0-9_-]{0,31}|[0-9]{1,9})(?::(?:[a-z_][a-z0-9_-]{0,31}|[0-9]{1,9}))?"
 )

@@ -15,7 +15,7 @@ from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 from fedtest.scenario.problems import shown
 from fedtest.scenario.refusal import refuse
 
-_NUMBER = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s?([A-Za-z]*)")
+_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s?([A-Za-z]*)")
 
 # Microseconds: exact for everything that can be written.
 _DURATIONS = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}
