@@ -1,0 +1,72 @@
+"""Scenarios as text, and how a test says where in them something is wrong.
+
+A `§` in a text is the place at which a problem is expected; it is taken out
+before the text is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fedtest.errors import ScenarioError
+from fedtest.scenario.load import loads
+
+if TYPE_CHECKING:
+    from fedtest.scenario.problems import Problem
+
+BASE = """\
+fedtest: 1
+name: base
+networks:
+  mgmt: {}
+  data: {subnet: 192.168.0.0/24, gateway: 192.168.0.254}
+  spare: {}
+hosts:
+  a: {nics: {mgmt: mgmt0, data: {name: eth0, ip: 192.168.0.1}}}
+  b: {nics: {mgmt: mgmt0, data: ib0}}
+  c: {nics: {spare: eth0}}
+data: {mnist: /data}
+groups:
+  ring: {members: [a, b], network: data, port: 23456}
+processes:
+  trainer: {hosts: ring, run: "true"}
+  other: {hosts: [a, c], run: ["true"]}
+checks:
+  - exit: {process: trainer, code: 0}
+  - bytes: {group: ring, network: data, direction: tx, min: 5MB}
+"""
+
+
+def changed(old: str, new: str) -> str:
+    """BASE with its only `old` replaced."""
+    assert BASE.count(old) == 1, f"{old!r} is not once in BASE"
+    return BASE.replace(old, new)
+
+
+def problems_of(text: str) -> list[Problem]:
+    """Every problem of a text, which must have some."""
+    with pytest.raises(ScenarioError) as caught:
+        loads(text, file="s.yaml")
+    return list(caught.value.problems)
+
+
+def place_of(text: str) -> tuple[str, int, int]:
+    """The text without its `§`, and the line and column where it was."""
+    assert text.count("§") == 1
+    before = text.partition("§")[0]
+    line = before.count("\n") + 1
+    return text.replace("§", ""), line, len(before) - (before.rfind("\n") + 1) + 1
+
+
+def assert_refused(text: str, path: str, *fragments: str) -> None:
+    """The text has just one problem: at `§`, of `path`, its message containing the fragments."""
+    text, line, column = place_of(text)
+    problems = problems_of(text)
+    shown = "\n".join(map(str, problems))
+    assert len(problems) == 1, shown
+    assert (problems[0].line, problems[0].column, problems[0].path) == (line, column, path), shown
+    assert str(problems[0]).startswith(f"s.yaml:{line}:{column}: ")
+    for fragment in fragments:
+        assert fragment in shown
