@@ -97,8 +97,9 @@ def test_without_a_machine_id_another_boot_proves_nothing(monkeypatch: pytest.Mo
 def test_a_process_whose_proc_is_hidden_from_us_is_not_dead(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    other = replace(Owner.me(), pid=1, started=1)
     monkeypatch.setattr(owner, "_stat", lambda _: None)  # as with hidepid=2
-    assert not replace(Owner.me(), pid=1, started=1).is_dead()
+    assert not other.is_dead()
 
 
 def test_a_number_that_can_be_no_process_id_is_dead() -> None:
