@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import math
 import os
 import secrets
-from dataclasses import asdict, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from fedtest.errors import UsageError
+from fedtest.errors import InvalidError, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -43,10 +44,13 @@ class RunDirectory:
     def text(self, name: str, content: str) -> None:
         """Write a file, whole or not at all."""
         path = self.path / name
-        path.parent.mkdir(exist_ok=True)
         part = path.with_name(f".{path.name}.part")
-        part.write_text(content, encoding="utf-8")
-        part.replace(path)
+        try:
+            # A half of a surrogate pair can come from a process, and not go into UTF-8.
+            part.write_text(content, encoding="utf-8", errors="backslashreplace")
+            part.replace(path)
+        except OSError as error:
+            raise InvalidError(f"cannot write {path}: {error.strerror}") from error
 
     def json(self, name: str, content: Any) -> None:
         """Write plain data or a dataclass as JSON."""
@@ -54,28 +58,34 @@ class RunDirectory:
 
     def snapshot(self, moment: str, host: str, found: Snapshot) -> None:
         """Write what a host looked like, parsed and as it printed it."""
-        content = asdict(found)
+        content = plain(found)
         self.text(f"hosts/{host}.{moment}.txt", content.pop("text"))
         self.json(f"hosts/{host}.{moment}.json", content)
 
 
 def to_json(content: Any) -> str:
     """Plain data or a dataclass as a JSON document."""
-    return json.dumps(content, default=_plain, indent=2) + "\n"
+    return json.dumps(plain(content), allow_nan=False, indent=2) + "\n"
 
 
-def _plain(value: object) -> object:
+def plain(value: Any) -> Any:
+    """What JSON can say, of anything. It has no NaN and no infinity: they become strings."""
     if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
+        return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
     if isinstance(value, Enum):
         return value.value
-    return str(value)
+    sayable = value is None or isinstance(value, (str, int, float))
+    if not sayable or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
 
 
 def _point(link: Path, name: str) -> None:
     """Runs may start side by side: each link is whole, the last one stays."""
     part = link.with_name(f".latest-{secrets.token_hex(4)}")
-    with contextlib.suppress(FileNotFoundError):
-        part.unlink()
     os.symlink(name, part)  # noqa: PTH211 - relative to the link, so no Path
     part.replace(link)

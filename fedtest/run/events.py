@@ -8,19 +8,24 @@ order of receipt: clocks of different hosts are not compared.
 from __future__ import annotations
 
 import json
-import queue
-from dataclasses import dataclass, field
+import threading
+from collections import deque
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from fedtest.run.artifacts import plain
+
 if TYPE_CHECKING:
+    from io import FileIO
     from pathlib import Path
 
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot
     from fedtest.errors import FedtestError
 
-_PUT_POLL = 0.5
+_BESIDE = 200
+"""About as many bytes an item takes beside its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +66,17 @@ Item = Output | Exited | Lost | Looked
 class Inbox:
     """The one queue between the engine's threads and the runner; it is a `Sink`.
 
-    Bounded, so that a process that prints faster than its log is written waits
-    for it. Closed, it takes nothing more and nobody waits.
+    Bounded, by what there is to read and not by items, so that a process that
+    prints faster than its log is written waits for it, and nobody has to read
+    for long to be up to date. Closed, it takes nothing more and nobody waits.
     """
 
-    def __init__(self, size: int = 1000) -> None:
-        self._queue: queue.Queue[Item] = queue.Queue(size)
+    def __init__(self, size: int = 1 << 20) -> None:
+        self._size = size
+        self._items: deque[Item] = deque()
+        self._weight = 0
         self._closed = False
+        self._changed = threading.Condition()
 
     def output(self, key: ProcessKey, stream: Literal["stdout", "stderr"], data: bytes) -> None:
         self.put(Output(key, stream, data))
@@ -79,38 +88,69 @@ class Inbox:
         self.put(Lost(key, error))
 
     def put(self, item: Item) -> None:
-        """Hand over an item; waits while the queue is full."""
-        while not self._closed:
-            try:
-                self._queue.put(item, timeout=_PUT_POLL)
-            except queue.Full:
-                continue
-            return
+        """Hand over an item; waits while there is too much to read."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._weight < self._size)
+            if not self._closed:
+                self._items.append(item)
+                self._weight += _weight(item)
+                self._changed.notify_all()
 
     def get(self, timeout: float) -> Item | None:
         """The next item, or None after `timeout` seconds."""
-        try:
-            return self._queue.get(timeout=max(timeout, 0))
-        except queue.Empty:
-            return None
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._items, max(timeout, 0)):
+                return None
+            item = self._items.popleft()
+            self._weight -= _weight(item)
+            self._changed.notify_all()
+            return item
+
+    def waiting(self) -> int:
+        """How many items there are to get without waiting."""
+        return len(self._items)
 
     def close(self) -> None:
-        """Nobody will ask for items any more."""
-        self._closed = True
+        """Take nothing more; what was taken can still be got."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
 
-@dataclass
+def _weight(item: Item) -> int:
+    return _BESIDE + (len(item.data) if isinstance(item, Output) else 0)
+
+
 class EventLog:
-    """Numbers events and appends each to a file of JSON lines as it comes."""
+    """Numbers events and appends each to a file of JSON lines as it comes.
 
-    path: Path
-    count: int = field(default=0, init=False)
+    Nothing that happens is to be stopped by an event that cannot be written:
+    `error` says why not, and the run is told of it at its end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self.error: OSError | None = None
+        self._file: FileIO | None = None
 
     def add(self, kind: str, host: str | None = None, **data: Any) -> None:
-        """`data` must be plain JSON."""
+        """`data` is anything that `artifacts.plain` knows how to write."""
         self.count += 1
         line = {"seq": self.count, "time": datetime.now(UTC).isoformat(), "kind": kind}
         if host is not None:
             line["host"] = host
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({**line, **data}) + "\n")
+        if self.error is not None:
+            return
+        try:
+            if self._file is None:
+                self._file = self.path.open("ab", buffering=0)
+            self._file.write(json.dumps(plain({**line, **data}), allow_nan=False).encode() + b"\n")
+        except OSError as error:
+            self.error = error
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

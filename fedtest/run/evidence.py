@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class ProcessState:
-    """One process: when it ran (seconds since the run began), how it ended, what it reported."""
+    """One process: when it ran (seconds since the run began), how it ended, what it reported.
+
+    `values` has the last of each name, `reports` counts all; `rejected`: one could not be read.
+    """
 
     plan: ProcessPlan
     log: ProcessLog
@@ -22,7 +25,9 @@ class ProcessState:
     started: float = 0.0
     ended: float | None = None
     status: int | None = None
-    values: dict[str, list[Any]] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    reports: int = 0
+    rejected: bool = False
     sockets: set[TcpSocket] = field(default_factory=set)
 
 

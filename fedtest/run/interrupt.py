@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
-import sys
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,23 +16,30 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_STDERR = 2
+_SHOW_CURSOR = "\x1b[?25h"
 
 
 class Interruption:
-    """While `watch` is open, the first signal raises Interrupted in the main thread.
+    """While `watch` is open, the first signal raises Interrupted, but only within `allowed`.
 
-    Within `shield` it does not: it is remembered, so that clean-up is never cut
-    short by it. The second signal leaves at once; what then stays carries
-    labels, and the next run or `fedtest clean` removes it.
+    Everywhere else it is put off, to the next `allowed` or for whoever asks
+    `pending`. So there is no moment, not one between two statements, at which
+    it could keep clean-up from being done. The second signal leaves at once;
+    what then stays carries labels, and the next run or `fedtest clean` removes it.
     """
 
     def __init__(self) -> None:
-        self.count = 0
-        self._shielded = False
+        self.pending: Interrupted | None = None
+        self._count = 0
+        self._allowed = False
 
     @contextmanager
     def watch(self) -> Iterator[None]:
         """Handle the signals; put the old handlers back afterwards."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # Signals are the main thread's, and so is what to do about them.
+            return
         old = {number: signal.getsignal(number) for number in _SIGNALS}
         # Who started us with `nohup` wants hang-ups ignored.
         mine = [number for number in _SIGNALS if old[number] is not signal.SIG_IGN]
@@ -44,23 +52,35 @@ class Interruption:
                 signal.signal(number, old[number])
 
     @contextmanager
-    def shield(self) -> Iterator[None]:
-        """Put the first signal off until nothing is left to clean up."""
-        self._shielded = True
+    def allowed(self) -> Iterator[None]:
+        """Here the first signal raises Interrupted; so does one that was put off before."""
+        self._allowed = True
         try:
+            if self.pending is not None:
+                error, self.pending = self.pending, None
+                raise error
             yield
         finally:
-            self._shielded = False
+            self._allowed = False
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self.count += 1
-        if self.count > 1:
-            sys.stderr.write("\nfedtest: leaving now; `fedtest clean` removes what is left\n")
-            sys.stderr.flush()
+        self._count += 1
+        if self._count > 1:
+            # A live picture has hidden the cursor.
+            cursor = _SHOW_CURSOR if os.isatty(_STDERR) else ""
+            _say(f"{cursor}\nfedtest: leaving now; `fedtest clean` removes what is left\n")
             os._exit(ExitCode.INTERRUPTED)
-        if self._shielded:
-            sys.stderr.write("\nfedtest: cleaning up; once more to leave at once\n")
+        error = Interrupted(f"interrupted by {signal.Signals(number).name}")
+        if not self._allowed:
+            self.pending = error
+            _say("\nfedtest: cleaning up; once more to leave at once\n")
             return
-        name = signal.Signals(number).name
-        raise Interrupted(f"interrupted by {name}")
+        self._allowed = False  # Whoever is interrupted by this one is not by another.
+        raise error
+
+
+def _say(text: str) -> None:
+    """Without Python's buffers: the handler may have come in the middle of a write to them."""
+    with contextlib.suppress(OSError):
+        os.write(_STDERR, text.encode())

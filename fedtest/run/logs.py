@@ -12,68 +12,93 @@ HEAD = 16 << 20
 TAIL = 4 << 20
 LINE = 64 << 10
 """Bytes: what is kept of a log's beginning and end, and the longest line handed on."""
+_LAST = 20
+_SHOWN = 500
+"""How many of the last lines are remembered, and how many characters of each."""
 
 
 class ProcessLog:
     """Both streams of one process in one file, in the order in which they came.
 
     The first `head` bytes and the last `tail` bytes are kept, with a line
-    between them that says how much was cut. `last` has the last lines.
+    between them that says how much was cut. A line longer than `LINE` is handed
+    on in pieces. When the file cannot be written, `error` says why and output
+    is still taken, so that its process does not wait for us.
     """
 
     def __init__(self, path: Path, *, head: int = HEAD, tail: int = TAIL) -> None:
         self.path = path
-        self.last: deque[str] = deque(maxlen=20)
-        self.written = 0
         self.cut = 0
+        self.error: OSError | None = None
         self._head = head
+        self._tail = bytearray()
         self._tail_size = tail
-        self._tail: deque[bytes] = deque()
-        self._tail_bytes = 0
+        self._last: deque[str] = deque(maxlen=_LAST)
         self._partial = {"stdout": bytearray(), "stderr": bytearray()}
         self._file = path.open("wb", buffering=0)
 
+    @property
+    def last(self) -> list[str]:
+        """The last lines, those that are not ended yet included, each cut to a readable length."""
+        unended = [_text(partial) for partial in self._partial.values() if partial]
+        return [line[:_SHOWN] for line in (*self._last, *unended)][-_LAST:]
+
     def feed(self, stream: str, data: bytes) -> list[str]:
-        """Take a piece of output; the lines that it completes."""
+        """Take a piece of output; the lines that it completes. After `close`, nothing."""
+        if self._file.closed:
+            return []
         self._store(data)
         partial = self._partial[stream]
         partial += data
         *lines, rest = bytes(partial).split(b"\n")
+        pieces = [piece for line in lines for piece in _pieces(line)]
+        *long, rest = _pieces(rest)
         partial[:] = rest
-        while len(partial) > LINE:
-            lines.append(bytes(partial[:LINE]))
-            del partial[:LINE]
-        return self._text(lines)
+        return self._texts(pieces + long)
 
-    def close(self) -> list[str]:
-        """Write what was held back; the lines that were never ended."""
-        lines = [bytes(partial) for partial in self._partial.values() if partial]
-        for partial in self._partial.values():
-            partial.clear()
+    def close(self) -> list[tuple[str, str]]:
+        """Write what was held back; the lines that were never ended, each with its stream."""
+        unended = []
+        for stream, partial in self._partial.items():
+            if partial:
+                unended += [(stream, text) for text in self._texts([bytes(partial)])]
+                partial.clear()
         if not self._file.closed:
             if self.cut:
-                self._file.write(b"\n[fedtest: %d bytes cut here]\n" % self.cut)
-            for piece in self._tail:
-                self._file.write(piece)
+                self._write(b"\n[fedtest: %d bytes cut here]\n" % self.cut)
+            self._write(self._tail)
+            self._tail.clear()
             self._file.close()
-        return self._text(lines)
+        return unended
 
     def _store(self, data: bytes) -> None:
-        room = self._head - self.written
-        if room > 0:
-            self._file.write(data[:room])
-            self.written += len(data[:room])
-            data = data[room:]
-        if not data:
-            return
-        self._tail.append(data)
-        self._tail_bytes += len(data)
-        while self._tail_bytes - len(self._tail[0]) >= self._tail_size:
-            piece = self._tail.popleft()
-            self._tail_bytes -= len(piece)
-            self.cut += len(piece)
+        head = data[: self._head]
+        self._head -= len(head)
+        self._write(head)
+        self._tail += data[len(head) :]
+        excess = len(self._tail) - self._tail_size
+        if excess > 0:
+            del self._tail[:excess]
+            self.cut += excess
 
-    def _text(self, lines: list[bytes]) -> list[str]:
-        text = [line[:LINE].decode("utf-8", "replace").rstrip("\r") for line in lines]
-        self.last.extend(text)
-        return text
+    def _write(self, data: bytes | bytearray) -> None:
+        if not data or self.error is not None:
+            return
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.error = error
+
+    def _texts(self, lines: list[bytes]) -> list[str]:
+        texts = [_text(line) for line in lines]
+        self._last.extend(text[:_SHOWN] for text in texts[-_LAST:])
+        return texts
+
+
+def _pieces(line: bytes) -> list[bytes]:
+    """At least one, none longer than LINE."""
+    return [line[at : at + LINE] for at in range(0, len(line), LINE)] or [b""]
+
+
+def _text(line: bytes | bytearray) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r")

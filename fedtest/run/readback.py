@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def compare(plan: Plan, snapshots: Mapping[str, Snapshot]) -> None:
     """Raises NotAsPlanned with every difference, by host."""
-    found = [line for host in plan.hosts for line in _differences(host, snapshots[host.name])]
+    found = []
+    for host in plan.hosts:
+        snapshot = snapshots.get(host.name)
+        found += _differences(host, snapshot) if snapshot else [f"host {host.name}: is not there"]
     if found:
         raise NotAsPlanned(
             "the hosts are not as the scenario asks:\n" + "\n".join(f"  {line}" for line in found),

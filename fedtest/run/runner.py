@@ -9,20 +9,21 @@ from __future__ import annotations
 import platform
 import secrets
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from fedtest import __version__
 from fedtest.engine.base import RunTag
 from fedtest.engine.owner import Owner
-from fedtest.errors import ExitCode, FedtestError, Interrupted, InvalidError, SubnetTaken
+from fedtest.errors import ExitCode, FedtestError, InvalidError, SubnetTaken
 from fedtest.plan import make_plan, plan_to_dict
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.checks import evaluate, hosts_to_sample
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
+from fedtest.run.observer import Tolerant
 from fedtest.run.readback import compare
 from fedtest.run.result import (
     CheckResult,
@@ -61,7 +62,7 @@ class Runner:
     ) -> None:
         self._scenario = scenario
         self._open_engine = open_engine
-        self._observer = observer
+        self._observer = Tolerant(observer)
         self._clock = started_at()
         self._began = datetime.now(UTC)
         self._tag = RunTag(secrets.token_hex(4), scenario.name, Owner.me())
@@ -79,56 +80,63 @@ class Runner:
             "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
         }
         self._exit_code: ExitCode | None = None
+        self._defects = ""
 
     def run(self) -> Result:
         """The Result, whatever happened; only a second signal ends it sooner."""
-        self._directory.text("scenario.yaml", dump(self._scenario))
-        self._observer.run_started(self._scenario.name, self._tag.id, str(self._directory.path))
         with self._interruption.watch():
-            try:
-                self._run()
-            except Interrupted as error:
-                self._fail(error, ExitCode.INTERRUPTED)
-            except InvalidError as error:
-                self._fail(error, ExitCode.INVALID)
-            except FedtestError as error:
-                self._fail(error, error.exit_code)
-            except Exception as error:  # noqa: BLE001 - our own defect must not lose the run
-                self._directory.text("error.txt", traceback.format_exc())
-                self._fail(
-                    FedtestError(
-                        f"fedtest's own error: {type(error).__name__}: {error}",
-                        remedy=f"This is a defect; {self._directory.path}/error.txt has the "
-                        "traceback to report.",
-                    ),
-                    ExitCode.INTERNAL,
+            with self._recorded():
+                self._directory.text("scenario.yaml", dump(self._scenario))
+                self._directory.json("versions.json", self._versions)
+                self._observer.run_started(
+                    self._scenario.name, self._tag.id, str(self._directory.path)
                 )
-        result = self._result()
-        self._directory.json("result.json", result)
-        self._observer.finished(result)
+                self._run()
+            result = self._finish()
+            self._observer.observer.finished(result)
         return result
 
     def _run(self) -> None:
+        with self._interruption.allowed():
+            engine = self._open()
+        try:
+            with self._recorded(), self._interruption.allowed():
+                self._on(engine)
+            with self._stage("clean-up"):
+                count = engine.destroy(self._tag.id, _DESTROY_DEADLINE)
+                self._observer.stage_progress(f"removed {count} hosts and networks")
+        finally:
+            engine.close()
+
+    @contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """What is raised within becomes part of the Result."""
+        try:
+            yield
+        except FedtestError as error:
+            self._fail(error, error.exit_code)
+        except Exception as error:  # noqa: BLE001 - our own defect must not lose the run
+            self._defect(error)
+
+    def _open(self) -> Engine:
         with self._stage("engine"):
             engine = self._open_engine()
-            info = engine.info()
-            self._versions["engine"] = info
-            self._directory.json("versions.json", self._versions)
-            self._observer.stage_progress(
-                f"{info.kind} {info.version}, interface names: {info.naming}"
-            )
-        try:
-            self._on(engine)
-        finally:
-            with self._interruption.shield():
-                self._clean_up(engine)
-        if self._interruption.count:
-            raise Interrupted("interrupted while cleaning up")
+            try:
+                info = engine.info()
+                self._versions["engine"] = info
+                self._directory.json("versions.json", self._versions)
+                self._observer.stage_progress(
+                    f"{info.kind} {info.version}, interface names: {info.naming}"
+                )
+                for run_id, count in engine.sweep(_DESTROY_DEADLINE).items():
+                    self._events.add("swept", run=run_id, removed=count)
+                    self._observer.stage_progress(f"removed what the dead run {run_id} left")
+            except BaseException:
+                engine.close()
+                raise
+        return engine
 
     def _on(self, engine: Engine) -> None:
-        for run_id, count in engine.sweep(_DESTROY_DEADLINE).items():
-            self._events.add("swept", run=run_id, removed=count)
-            self._observer.stage_progress(f"removed what the dead run {run_id} left")
         with self._stage("images and data"):
             subnets = choose(self._scenario, self._tag.id, ())
             prepared = engine.prepare(
@@ -175,10 +183,12 @@ class Runner:
             try:
                 found = engine.realise(plan, self._tag, prepared, _REALISE_DEADLINE)
             except SubnetTaken as error:
-                taken.append(error.subnet)
-                engine.destroy(self._tag.id, _DESTROY_DEADLINE)
-                if len(taken) >= _SUBNET_TRIES:
+                ours = {network.subnet for network in plan.networks if not network.fixed}
+                if error.subnet not in ours or len(taken) >= _SUBNET_TRIES:
                     raise
+                taken.append(error.subnet)
+                self._events.add("subnet taken", subnet=error.subnet)
+                engine.destroy(self._tag.id, _DESTROY_DEADLINE)
                 continue
             self._keep("before", found)
             return plan, found
@@ -186,16 +196,6 @@ class Runner:
     def _keep(self, moment: str, snapshots: Mapping[str, Snapshot]) -> None:
         for host, found in snapshots.items():
             self._directory.snapshot(moment, host, found)
-
-    def _clean_up(self, engine: Engine) -> None:
-        try:
-            with self._stage("clean-up"):
-                count = engine.destroy(self._tag.id, _DESTROY_DEADLINE)
-                self._observer.stage_progress(f"removed {count} hosts and networks")
-        except FedtestError as error:
-            self._fail(error, ExitCode.INVALID)
-        finally:
-            engine.close()
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -216,6 +216,39 @@ class Runner:
         self._problems.append(Problem(Verdict.INVALID, error.message, error.remedy))
         # What was first in the way decides; that clean-up failed too does not change it.
         self._exit_code = self._exit_code or code
+
+    def _defect(self, error: Exception) -> None:
+        trace = "".join(traceback.format_exception(error))
+        self._defects += trace
+        with suppress(InvalidError):
+            self._directory.text("error.txt", self._defects)
+        self._fail(
+            FedtestError(
+                f"fedtest's own error: {type(error).__name__}: {error}",
+                remedy=f"This is a defect; {self._directory.path}/error.txt has the traceback "
+                "to report.",
+            ),
+            ExitCode.INTERNAL,
+        )
+
+    def _finish(self) -> Result:
+        """The Result, written down; what cannot be written is told of in it."""
+        if self._interruption.pending:
+            self._fail(self._interruption.pending, ExitCode.INTERRUPTED)
+        # That nobody reads our output any more is no defect.
+        if self._observer.error and not isinstance(self._observer.error, OSError):
+            self._defect(self._observer.error)
+        if error := self._events.error:
+            why = InvalidError(f"cannot write {self._events.path}: {error.strerror}")
+            self._fail(why, ExitCode.INVALID)
+        result = self._result()
+        try:
+            self._directory.json("result.json", result)
+        except InvalidError as unwritten:
+            self._fail(unwritten, unwritten.exit_code)
+            result = self._result()
+        self._events.close()
+        return result
 
     def _result(self) -> Result:
         verdict = Verdict.PASSED
@@ -255,5 +288,5 @@ class Runner:
                 ended=None if state.ended is None else round(state.ended, 3),
                 log=str(state.log.path.relative_to(self._directory.path)),
                 log_bytes_cut=state.log.cut,
-                values={name: found[-1] for name, found in state.values.items()},
+                values=dict(state.values),
             )

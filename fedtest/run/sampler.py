@@ -32,15 +32,21 @@ class Sampler:
         self._hosts = hosts
         self._inbox = inbox
         self._stop = threading.Event()
+        self._defect: Exception | None = None
         self._thread = threading.Thread(target=self._look, name="sampler", daemon=True)
         if hosts:
             self._thread.start()
 
     def stop(self) -> None:
-        """No look is under way when this returns."""
+        """No look is under way when this returns. The inbox must take items or be closed."""
         self._stop.set()
         if self._hosts:
             self._thread.join(_DEADLINE)
+
+    def raise_defect(self) -> None:
+        """What looking raised, other than the engine's own errors."""
+        if self._defect is not None:
+            raise self._defect
 
     def _look(self) -> None:
         pause = _FIRST
@@ -50,4 +56,7 @@ class Sampler:
                 found = self._engine.observe(self._run, self._hosts, _DEADLINE)
             except (FedtestError, ValueError):
                 continue  # A host may be on its way down; checks say if nothing was seen.
+            except Exception as error:  # noqa: BLE001 - the runner's thread is told
+                self._defect = error
+                return
             self._inbox.put(Looked(dict(found)))

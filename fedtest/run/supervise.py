@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from functools import partial
 from typing import TYPE_CHECKING
 
 from fedtest import values
 from fedtest.engine.base import ProcessKey
-from fedtest.errors import FedtestError
+from fedtest.errors import InvalidError
 from fedtest.run.events import Exited, Looked, Lost, Output
 from fedtest.run.evidence import ProcessState
 from fedtest.run.logs import ProcessLog
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
 _START_DEADLINE = 60.0
 _GRACE = 3.0
 """Seconds between asking an overdue process to end and ending it."""
+_MOST_NAMES = 1000
+_MOST_REPORTS = 100_000
+"""Of one process: names that it may report, and reports that become events."""
 
 
 class Supervisor:
@@ -73,62 +75,81 @@ class Supervisor:
         """Until every process has ended or one is overdue; looks at the hosts `sample`."""
         sampler = Sampler(self._engine, self._run, sample, self._inbox)
         try:
-            overdue = self._until_ended(self._next_deadline)
+            overdue: list[ProcessKey] = []
+            while not overdue and not self._take_until(self._next_deadline()):
+                overdue = [key for key in self._running() if self._due(key) <= self._clock()]
             if overdue:
                 self._blame(overdue)
-                self._end(overdue)
+                self._end()
         finally:
+            self._inbox.close()  # A look that waits to be taken would hold the sampler.
             sampler.stop()
+        sampler.raise_defect()
 
     def close(self) -> None:
-        """Write what logs still hold. Nothing of the processes is taken in any more."""
+        """Take in what has come, and write what logs still hold."""
         self._inbox.close()
+        self._take_waiting()
         for key, state in self._evidence.processes.items():
-            self._lines(key, "stdout", state.log.close())
+            self._close_log(key)
+            if state.log.error is not None:
+                why = state.log.error.strerror
+                self.problems.append(
+                    Problem(Verdict.INVALID, f"{key}: its log could not be written: {why}")
+                )
 
     def _running(self) -> list[ProcessKey]:
         return [key for key, state in self._evidence.processes.items() if state.ended is None]
 
-    def _next_deadline(self) -> tuple[float, list[ProcessKey]]:
-        """When the next deadline is, and whose; that of all processes binds each of them."""
-        plan = self._evidence.plan
-        due: dict[ProcessKey, float] = {}
-        for key in self._running():
-            state = self._evidence.processes[key]
-            own = state.plan.deadline
-            due[key] = state.started + (plan.deadline if own is None else min(own, plan.deadline))
-        end = min(due.values())
-        return end, [key for key, at in due.items() if at <= end]
+    def _limit(self, key: ProcessKey) -> float:
+        """The deadline of all processes binds each of them."""
+        own, whole = self._evidence.processes[key].plan.deadline, self._evidence.plan.deadline
+        return whole if own is None else min(own, whole)
 
-    def _until_ended(
-        self, next_deadline: Callable[[], tuple[float, list[ProcessKey]]]
-    ) -> list[ProcessKey]:
-        """Takes items until nothing runs; whoever is still running at a deadline."""
+    def _due(self, key: ProcessKey) -> float:
+        return self._evidence.processes[key].started + self._limit(key)
+
+    def _next_deadline(self) -> float:
+        return min((self._due(key) for key in self._running()), default=self._clock())
+
+    def _take_until(self, end: float) -> bool:
+        """Takes items until nothing runs any more, or until `end`; whether nothing runs.
+
+        What had come by `end` is taken in, but no more: a process that never
+        stops talking is overdue like a silent one.
+        """
         while self._running():
-            end, whose = next_deadline()
-            item = self._inbox.get(end - self._clock())
+            left = end - self._clock()
+            if left <= 0:
+                self._take_waiting()
+                return not self._running()
+            item = self._inbox.get(left)
             if item is not None:
                 self._take(item)
-            elif self._clock() >= end:
-                return whose
-        return []
+        return True
+
+    def _take_waiting(self) -> None:
+        for _ in range(self._inbox.waiting()):
+            item = self._inbox.get(0)
+            if item is not None:
+                self._take(item)
 
     def _blame(self, overdue: list[ProcessKey]) -> None:
         for key in overdue:
             state = self._evidence.processes[key]
-            own, whole = state.plan.deadline, self._evidence.plan.deadline
-            limit = whole if own is None else min(own, whole)
+            limit = self._limit(key)
+            whose = "its" if limit == state.plan.deadline else "the scenario's"
             self._events.add("overdue", key.host, process=key.process, deadline=limit)
             self.problems.append(
                 Problem(
                     Verdict.FAILED,
-                    f"{key}: still running after its deadline of {limit:g} s",
+                    f"{key}: still running after {whose} deadline of {limit:g} s",
                     remedy=f"Its log is {state.log.path}",
                     details=tuple(state.log.last) or ("(it printed nothing)",),
                 )
             )
 
-    def _end(self, overdue: list[ProcessKey]) -> None:
+    def _end(self) -> None:
         """The run ends: ask all that still run, take in what they say, then insist."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             pids = {
@@ -138,18 +159,19 @@ class Supervisor:
             }
             if not pids:
                 return
-            with contextlib.suppress(FedtestError):
+            # Not all of FedtestError: it includes Interrupted, which is not ours to keep.
+            with contextlib.suppress(InvalidError):
                 self._engine.signal(self._run, pids, number)
-            end = self._clock() + _GRACE
-            self._until_ended(partial(_fixed, end, overdue))
+            self._take_until(self._clock() + _GRACE)
 
     def _take(self, item: Item) -> None:
         match item:
             case Output(key, stream, data):
-                self._lines(key, stream, self._evidence.processes[key].log.feed(stream, data))
+                for line in self._evidence.processes[key].log.feed(stream, data):
+                    self._line(key, stream, line)
             case Exited(key, status):
                 state = self._evidence.processes[key]
-                self._lines(key, "stdout", state.log.close())
+                self._close_log(key)
                 state.status, state.ended = status, self._clock()
                 self._events.add("exited", key.host, process=key.process, status=status)
                 self._observer.exited(key, status)
@@ -168,30 +190,46 @@ class Supervisor:
                             if socket.session == state.pid
                         )
 
-    def _lines(self, key: ProcessKey, stream: str, lines: list[str]) -> None:
-        for line in lines:
-            self._observer.line(key, stream, line)
-            if stream != "stdout":
-                continue
-            try:
-                reported = values.parse(line)
-            except ValueError as error:
-                self._events.add("bad value", key.host, process=key.process, error=str(error))
-                self.problems.append(
-                    Problem(
-                        Verdict.FAILED,
-                        f"{key}: reported a value that cannot be read: {error}: {line[:200]}",
-                    )
-                )
-                continue
-            if reported is not None:
-                name, value = reported
-                self._evidence.processes[key].values.setdefault(name, []).append(value)
-                self._events.add("value", key.host, process=key.process, name=name, value=value)
+    def _close_log(self, key: ProcessKey) -> None:
+        for stream, line in self._evidence.processes[key].log.close():
+            self._line(key, stream, line)
 
+    def _line(self, key: ProcessKey, stream: str, line: str) -> None:
+        self._observer.line(key, stream, line)
+        if stream != "stdout":
+            return
+        try:
+            reported = values.parse(line)
+        except ValueError as error:
+            self._reject(key, f"reported a value that cannot be read: {error}: {line[:200]}")
+            return
+        if reported is None:
+            return
+        name, value = reported
+        state = self._evidence.processes[key]
+        if name not in state.values and len(state.values) >= _MOST_NAMES:
+            self._reject(key, f"reported values under more than {_MOST_NAMES} names")
+            return
+        state.values[name] = value
+        if self._record(state):
+            self._events.add("value", key.host, process=key.process, name=name, value=value)
 
-def _fixed(end: float, whose: list[ProcessKey]) -> tuple[float, list[ProcessKey]]:
-    return end, whose
+    def _reject(self, key: ProcessKey, why: str) -> None:
+        """One is reason enough to fail; those that follow are in the events and the log."""
+        state = self._evidence.processes[key]
+        if self._record(state):
+            self._events.add("bad value", key.host, process=key.process, error=why)
+        if not state.rejected:
+            state.rejected = True
+            self.problems.append(Problem(Verdict.FAILED, f"{key}: {why}"))
+
+    def _record(self, state: ProcessState) -> bool:
+        """Whether one more report becomes an event: a process could fill the disk with them."""
+        state.reports += 1
+        if state.reports == _MOST_REPORTS + 1:
+            plan = state.plan
+            self._events.add("values no longer recorded", plan.host, process=plan.name)
+        return state.reports <= _MOST_REPORTS
 
 
 def started_at() -> Callable[[], float]:

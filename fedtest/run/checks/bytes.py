@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from fedtest.run.checks.finding import Finding, by_host
 
 if TYPE_CHECKING:
+    from fedtest.engine.snapshot import Interface
     from fedtest.run.evidence import Evidence
     from fedtest.scenario.model import BytesCheck
 
@@ -25,10 +26,12 @@ def check_bytes(check: BytesCheck, evidence: Evidence) -> Finding:
         after = evidence.after[host].interfaces.get(interface)
         if before is None or after is None:
             missing.append(f"{host}: interface {interface} is gone, and its counters with it")
-        elif check.direction == "tx":
-            counts[host] = after.tx_bytes - before.tx_bytes
-        else:
-            counts[host] = after.rx_bytes - before.rx_bytes
+            continue
+        count = _count(check, after) - _count(check, before)
+        if count < 0:
+            missing.append(f"{host}: the counters of {interface} began anew: it was made again")
+            continue
+        counts[host] = count
     low = check.min if check.min is not None else 0
     high = check.max if check.max is not None else max(counts.values(), default=0)
     bounds = [f"at least {size(check.min)}"] if check.min is not None else []
@@ -42,6 +45,10 @@ def check_bytes(check: BytesCheck, evidence: Evidence) -> Finding:
         found=by_host({host: size(count) for host, count in counts.items()}),
         details=missing,
     )
+
+
+def _count(check: BytesCheck, interface: Interface) -> int:
+    return interface.tx_bytes if check.direction == "tx" else interface.rx_bytes
 
 
 def _hosts(check: BytesCheck, evidence: Evidence) -> tuple[str, ...]:

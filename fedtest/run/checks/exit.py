@@ -21,9 +21,9 @@ def check_exit(check: ExitCheck, evidence: Evidence) -> Finding:
     details = []
     for host, state in wrong.items():
         details.append(f"the end of {check.process}'s log on {host}:")
-        details += [f"  {line}" for line in list(state.log.last)[-_LAST:]]
+        details += [f"  {line}" for line in state.log.last[-_LAST:]]
     return Finding(
-        passed=not wrong,
+        passed=bool(states) and not wrong,
         expected=f"{check.process} exits with {check.code}",
         found=by_host({host: describe(state) for host, state in states.items()}),
         details=details,

@@ -15,7 +15,7 @@ def check_value(check: ValueCheck, evidence: Evidence) -> Finding:
     """Passes when every instance reported the value, and all hold or all are equal."""
     states = evidence.of_process(check.process, check.host)
     reported = {
-        host: state.values[check.name][-1]
+        host: state.values[check.name]
         for host, state in states.items()
         if check.name in state.values
     }
@@ -26,15 +26,18 @@ def check_value(check: ValueCheck, evidence: Evidence) -> Finding:
     else:
         expected = f"{check.name} equal across the hosts of {check.process}"
         first = next(iter(reported.values()), None)
+        # NaN equals nothing, itself included.
         wrong = [
-            host for host, value in reported.items() if (type(value), value) != (type(first), first)
+            host
+            for host, value in reported.items()
+            if type(value) is not type(first) or value != first
         ]
     details = [f"{host} reported no {check.name}" for host in silent]
     if silent:
         names = sorted({name for state in states.values() for name in state.values})
         details.append(f"reported were: {', '.join(names) or 'no values at all'}")
     return Finding(
-        passed=not wrong and not silent,
+        passed=bool(reported) and not wrong and not silent,
         expected=expected,
         found=by_host({host: _short(value) for host, value in reported.items()}),
         details=details,

@@ -1,0 +1,291 @@
+"""Each kind of check on evidence: when it holds, when not, and what it says then."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fedtest.engine.base import ProcessKey, RunTag
+from fedtest.engine.fake import Defects, FakeEngine
+from fedtest.engine.owner import Owner
+from fedtest.engine.snapshot import TcpSocket
+from fedtest.plan import make_plan
+from fedtest.run.checks import evaluate, hosts_to_sample
+from fedtest.run.checks.bytes import size
+from fedtest.run.evidence import Evidence, ProcessState
+from fedtest.run.logs import ProcessLog
+from fedtest.scenario.load import loads
+from fedtest.subnets import choose
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fedtest.run.result import CheckResult
+
+SCENARIO = """
+fedtest: 1
+name: checked
+networks:
+  mgmt: {subnet: 10.1.0.0/24}
+  data: {subnet: 192.168.0.0/24}
+hosts:
+  a: {nics: {mgmt: mgmt0, data: {name: eth0, ip: 192.168.0.10}}}
+  b: {nics: {mgmt: mgmt0, data: {name: ib0, ip: 192.168.0.11}}}
+groups:
+  ring: {members: [a, b], network: data, port: 23456}
+processes:
+  trainer: {hosts: ring, run: "true"}
+  other: {hosts: [a], run: "true"}
+"""
+
+
+class Case:
+    """Evidence of the scenario above, to be changed and then checked."""
+
+    def __init__(self, path: Path) -> None:
+        scenario = loads(SCENARIO).scenario
+        self.plan = make_plan(scenario, choose(scenario, "", ()))
+        self.engine = FakeEngine()
+        self.run = RunTag("r", "s", Owner.me())
+        self.hosts = ["a", "b"]
+        before = self.engine.realise(
+            self.plan, self.run, self.engine.prepare(self.plan, self.run, print), 1
+        )
+        self.evidence = Evidence(self.plan, before=dict(before))
+        for process in self.plan.processes:
+            key = ProcessKey(process.host, process.name)
+            log = ProcessLog(path / str(key))
+            log.feed("stdout", b"its last words\n")
+            log.close()
+            self.evidence.processes[key] = ProcessState(process, log, pid=7, ended=1.0, status=0)
+
+    def state(self, host: str, process: str = "trainer") -> ProcessState:
+        return self.evidence.processes[ProcessKey(host, process)]
+
+    def report(self, name: str, a: Any, b: Any) -> None:
+        self.state("a").values[name] = a
+        self.state("b").values[name] = b
+
+    def sockets(self, host: str, *pairs: tuple[str, int]) -> None:
+        self.state(host).sockets |= {
+            TcpSocket(ip_address(local), 40000, ip_address("192.168.0.1"), port, "established", 7)
+            for local, port in pairs
+        }
+
+    def traffic(self, traffic: dict[tuple[str, str], int]) -> None:
+        self.engine.defects = Defects(traffic=traffic)
+        self.evidence.after = dict(self.engine.observe(self.run, self.hosts, 1))
+
+    def check(self, text: str) -> CheckResult:
+        scenario = loads(f"{SCENARIO}checks: [{{{text}}}]\n").scenario
+        (result,) = evaluate(scenario, self.evidence)
+        return result
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(tmp_path)
+
+
+class TestExit:
+    CHECK = "exit: {process: trainer, code: 0}"
+
+    def test_holds_when_every_instance_ended_with_the_code(self, case: Case) -> None:
+        result = case.check(self.CHECK)
+        assert result.passed
+        assert (result.expected, result.found) == ("trainer exits with 0", "0 on all 2 hosts")
+
+    def test_fails_when_one_ended_otherwise_and_shows_its_log(self, case: Case) -> None:
+        case.state("b").status = 3
+        result = case.check(self.CHECK)
+        assert not result.passed
+        assert result.found == "a: 0, b: 3"
+        assert result.details == ("the end of trainer's log on b:", "  its last words")
+
+    def test_fails_when_one_did_not_end(self, case: Case) -> None:
+        case.state("a").status = None
+        result = case.check(self.CHECK)
+        assert not result.passed
+        assert result.found == "a: did not end, b: 0"
+
+    def test_names_the_signal(self, case: Case) -> None:
+        case.state("a").status = 143
+        case.state("b").status = 255
+        assert case.check(self.CHECK).found == "a: 143 (SIGTERM), b: 255"
+
+    def test_another_code_can_be_what_is_expected(self, case: Case) -> None:
+        case.state("a").status = case.state("b").status = 3
+        assert case.check("exit: {process: trainer, code: 3}").passed
+
+    def test_may_be_of_one_host(self, case: Case) -> None:
+        case.state("b").status = 1
+        assert case.check("exit: {process: trainer, host: a, code: 0}").passed
+
+    def test_does_not_look_at_other_processes(self, case: Case) -> None:
+        case.state("a", "other").status = 1
+        assert case.check(self.CHECK).passed
+
+
+class TestValue:
+    EACH = 'value: {process: trainer, name: accuracy, each: ">= 0.97"}'
+    ACROSS = "value: {process: trainer, name: hash, across: equal}"
+
+    def test_each_holds_when_it_does_on_every_host(self, case: Case) -> None:
+        case.report("accuracy", 0.97, 1)
+        result = case.check(self.EACH)
+        assert result.passed
+        assert result.found == "a: 0.97, b: 1"
+
+    def test_each_fails_when_it_does_not_on_one(self, case: Case) -> None:
+        case.report("accuracy", 0.98, 0.5)
+        assert not case.check(self.EACH).passed
+
+    @pytest.mark.parametrize("value", [math.nan, "0.99", True, None])
+    def test_each_fails_on_what_is_no_number_of_that_size(self, case: Case, value: object) -> None:
+        case.report("accuracy", 0.98, value)
+        assert not case.check(self.EACH).passed
+
+    def test_a_host_that_reported_nothing_fails_and_is_named(self, case: Case) -> None:
+        case.state("a").values.update(accuracy=0.99, loss=0.1)
+        result = case.check(self.EACH)
+        assert not result.passed
+        assert result.details == ("b reported no accuracy", "reported were: accuracy, loss")
+
+    def test_nobody_reporting_anything_fails(self, case: Case) -> None:
+        result = case.check(self.EACH)
+        assert not result.passed
+        assert result.found == "nothing"
+        assert result.details[-1] == "reported were: no values at all"
+
+    def test_across_holds_when_all_are_equal(self, case: Case) -> None:
+        case.report("hash", "f" * 64, "f" * 64)
+        result = case.check(self.ACROSS)
+        assert result.passed
+        assert result.found == f"{'f' * 16}... on all 2 hosts"
+
+    @pytest.mark.parametrize(("a", "b"), [("x", "y"), (1, True), (None, 0), (math.nan, math.nan)])
+    def test_across_fails_when_they_are_not(self, case: Case, a: object, b: object) -> None:
+        case.report("hash", a, b)
+        assert not case.check(self.ACROSS).passed
+
+
+class TestBytes:
+    MIN = "bytes: {group: ring, network: data, direction: tx, min: 5MB}"
+    MAX = "bytes: {group: ring, network: mgmt, direction: rx, max: 1MB}"
+
+    def test_min_holds_when_every_host_has_as_much(self, case: Case) -> None:
+        case.traffic({("a", "eth0"): 5_000_000, ("b", "ib0"): 6_000_000})
+        result = case.check(self.MIN)
+        assert result.passed
+        assert result.expected == "each host sent at least 5 MB on data"
+        assert result.found == "a: 5 MB, b: 6 MB"
+
+    def test_min_fails_when_one_has_less(self, case: Case) -> None:
+        case.traffic({("a", "eth0"): 5_000_000, ("b", "ib0"): 4_999_999})
+        assert not case.check(self.MIN).passed
+
+    def test_max_holds_up_to_it_and_fails_above(self, case: Case) -> None:
+        case.traffic({("a", "mgmt0"): 1_000_000})
+        assert case.check(self.MAX).passed
+        case.traffic({("a", "mgmt0"): 1_000_001})
+        assert not case.check(self.MAX).passed
+
+    def test_only_what_came_after_the_beginning_counts(self, case: Case) -> None:
+        case.traffic({("a", "mgmt0"): 5_000_000, ("b", "mgmt0"): 5_000_000})
+        case.evidence.before = dict(case.evidence.after)
+        assert case.check(self.MAX).found == "0 B on all 2 hosts"
+
+    def test_an_interface_that_is_gone_fails_and_is_named(self, case: Case) -> None:
+        case.traffic({("a", "eth0"): 9_000_000})
+        case.evidence.after["b"].interfaces.pop("ib0")
+        result = case.check(self.MIN)
+        assert not result.passed
+        assert result.details == ("b: interface ib0 is gone, and its counters with it",)
+
+    @pytest.mark.parametrize("check", [MIN, MAX])
+    def test_counters_that_began_anew_prove_nothing(self, case: Case, check: str) -> None:
+        names = [("a", "eth0"), ("b", "ib0"), ("a", "mgmt0"), ("b", "mgmt0")]
+        case.traffic(dict.fromkeys(names, 9_000_000))
+        case.evidence.before = dict(case.evidence.after)
+        case.traffic({})
+        result = case.check(check)
+        assert not result.passed
+        assert "began anew" in result.details[0]
+
+    def test_may_be_of_one_host(self, case: Case) -> None:
+        case.traffic({("b", "ib0"): 9_000_000})
+        assert case.check("bytes: {host: b, network: data, direction: rx, min: 5MB}").passed
+
+    def test_sizes_are_written_as_people_do(self) -> None:
+        counts = (0, 999, 1000, 1_234_567, 5_000_000_000, 12_345_678_901_234)
+        assert [size(count) for count in counts] == [
+            "0 B", "999 B", "1 kB", "1.235 MB", "5 GB", "1.235e+04 GB",
+        ]  # fmt: skip
+
+
+class TestSockets:
+    CHECK = 'sockets: {process: trainer, ignore_port: 23456, local: "${{ nics.data.ip }}"}'
+
+    def test_holds_when_every_instance_was_seen_with_its_own_address_only(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 1), ("192.168.0.10", 2))
+        case.sockets("b", ("192.168.0.11", 1))
+        result = case.check(self.CHECK)
+        assert result.passed
+        assert result.found == "a: 192.168.0.10, b: 192.168.0.11"
+
+    def test_fails_when_an_instance_was_seen_with_none(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 1))
+        result = case.check(self.CHECK)
+        assert not result.passed
+        assert result.found == "a: 192.168.0.10, b: no socket seen"
+
+    def test_fails_on_another_address_and_shows_the_socket(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 1))
+        case.sockets("b", ("192.168.0.11", 1), ("10.1.0.3", 99))
+        result = case.check(self.CHECK)
+        assert not result.passed
+        assert result.details == (
+            "b: 10.1.0.3:40000 - 192.168.0.1:99 established, expected 192.168.0.11",
+        )
+
+    def test_the_ignored_port_does_not_count_at_either_end(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 1), ("10.1.0.2", 23456))
+        case.sockets("b", ("192.168.0.11", 1))
+        listening = TcpSocket(ip_address("::"), 23456, ip_address("::"), 0, "listen", 7)
+        case.state("b").sockets.add(listening)
+        assert case.check(self.CHECK).passed
+
+    def test_only_ignored_sockets_are_as_good_as_none(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 23456))
+        case.sockets("b", ("192.168.0.11", 1))
+        assert not case.check(self.CHECK).passed
+
+    def test_loopback_does_not_count(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 1), ("127.0.0.1", 2), ("::1", 2))
+        case.sockets("b", ("127.0.0.1", 1))
+        result = case.check(self.CHECK)
+        assert result.found == "a: 192.168.0.10, b: no socket seen"
+        assert not result.passed
+
+    def test_only_hosts_whose_sockets_matter_are_looked_at(self, case: Case) -> None:
+        scenario = loads(f"{SCENARIO}checks: [{{{self.CHECK}}}]\n").scenario
+        assert hosts_to_sample(scenario, case.plan) == ["a", "b"]
+        none = loads(SCENARIO).scenario
+        assert hosts_to_sample(none, case.plan) == []
+
+
+def test_a_check_without_a_name_is_called_by_its_kind_and_place(case: Case) -> None:
+    text = "checks: [exit: {process: other, code: 0}, exit: {process: trainer, code: 0}]"
+    scenario = loads(SCENARIO + text).scenario
+    assert [check.id for check in evaluate(scenario, case.evidence)] == ["exit-1", "exit-2"]
+
+
+def test_a_process_that_ran_nowhere_proves_nothing(case: Case) -> None:
+    case.evidence = replace(case.evidence, processes={})
+    assert not case.check(TestExit.CHECK).passed
+    assert not case.check(TestValue.ACROSS).passed
+    assert not case.check(TestSockets.CHECK).passed
