@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from fedtest.reporters.printable import printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
 
@@ -22,6 +23,7 @@ class QuietReporter(Observer):
     """Says nothing until the end, then only what did not hold, and the verdict."""
 
     def __init__(self, out: TextIO) -> None:
+        tolerate(out)
         self._console = Console(file=out, width=None if out.isatty() else _WIDTH)
 
     def finished(self, result: Result) -> None:
@@ -32,6 +34,7 @@ class PlainReporter(Observer):
     """One line for each thing that happens."""
 
     def __init__(self, out: TextIO) -> None:
+        tolerate(out)
         self._out = out
         self._console = Console(file=out, width=_WIDTH)
 
@@ -58,5 +61,5 @@ class PlainReporter(Observer):
         self._out.flush()
 
     def _say(self, text: str) -> None:
-        self._out.write(text + "\n")
+        self._out.write(printable(text) + "\n")
         self._out.flush()

@@ -11,6 +11,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from fedtest.reporters.printable import printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
 from fedtest.values import PREFIX
@@ -30,17 +31,19 @@ class TerminalReporter(Observer):
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console()
+        tolerate(self._console.file)
+        self._stage = ""
+        self._began = 0.0
+        self._note = ""
+        self._spinner = Spinner("dots")
+        self._newest: dict[ProcessKey, Text] = {}
+        # It asks for the picture at once.
         self._live = Live(
             get_renderable=self._picture,
             console=self._console,
             refresh_per_second=8,
             transient=True,
         )
-        self._stage = ""
-        self._began = 0.0
-        self._note = ""
-        self._spinner = Spinner("dots")
-        self._newest: dict[ProcessKey, Text] = {}
 
     def run_started(self, scenario: str, run_id: str, directory: str) -> None:
         self._console.print(Text.assemble((scenario, "bold"), f", run {run_id}"))
@@ -53,7 +56,7 @@ class TerminalReporter(Observer):
         self._stage, self._began, self._note = name, time.monotonic(), ""
 
     def stage_progress(self, text: str) -> None:
-        self._note = text
+        self._note = printable(text)
 
     def stage_ended(self, name: str, seconds: float, *, failed: bool) -> None:
         mark = Text("x ", "bold red") if failed else Text("✓ ", "green")
@@ -61,8 +64,9 @@ class TerminalReporter(Observer):
         self._stage, self._note = "", ""
 
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
-        if text.strip() and not text.startswith(PREFIX):
-            self._newest[key] = Text(text, style="yellow" if stream == "stderr" else "")
+        shown = printable(text)
+        if shown.strip() and not shown.startswith(PREFIX):
+            self._newest[key] = Text(shown, style="yellow" if stream == "stderr" else "")
 
     def exited(self, key: ProcessKey, status: int) -> None:
         last = self._newest.get(key, Text())
@@ -84,7 +88,8 @@ class TerminalReporter(Observer):
             Text(" "),
             _row(Text(), self._stage, time.monotonic() - self._began, self._note),
         )
-        lines = [_line(key, text) for key, text in self._newest.items()]
+        # Drawn from a thread of its own, while lines come in.
+        lines = [_line(key, text) for key, text in self._newest.copy().items()]
         room = max(self._console.height - 3, 1)
         return Group(head, *lines[:room])
 

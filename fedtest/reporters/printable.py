@@ -1,0 +1,23 @@
+"""Text that comes from processes, made fit for somebody's terminal."""
+
+from __future__ import annotations
+
+import re
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import IO
+
+_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """`text` without what a terminal would obey; of a line that was drawn over, the last state."""
+    return _CONTROL.sub("", text.rstrip("\r\n").rpartition("\r")[2])
+
+
+def tolerate(out: IO[str]) -> None:
+    """A terminal that knows few characters gets others for those that it lacks, no error."""
+    if isinstance(out, TextIOWrapper):
+        out.reconfigure(errors="replace")

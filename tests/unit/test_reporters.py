@@ -1,0 +1,205 @@
+"""Each reporter shows the same run in its way; what processes print is never obeyed."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+from runs import Lab, scenario
+
+from fedtest.engine.base import ProcessKey
+from fedtest.errors import ExitCode
+from fedtest.reporters.json import JsonReporter
+from fedtest.reporters.plain import PlainReporter, QuietReporter
+from fedtest.reporters.printable import printable
+from fedtest.reporters.terminal import TerminalReporter
+from fedtest.run.result import CheckResult, Problem, Result, Verdict
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fedtest.run.observer import Observer
+
+KEY = ProcessKey("server1", "trainer")
+GOOD = CheckResult("exit-1", "exit", True, "trainer exits with 0", "0 on all 4 hosts")
+BAD = CheckResult(
+    "loss", "value", False, "loss < 1 on each host", "server1: 2", ("server1 [red]said[/red]",)
+)
+PASSED = Result(
+    "c0ffee", "ring", Verdict.PASSED, ExitCode.PASSED, "2024-02-03T04:05:06+00:00", 12.34,
+    "/runs/x", (), (GOOD,), (), (),
+)  # fmt: skip
+FAILED = replace(PASSED, verdict=Verdict.FAILED, exit_code=ExitCode.FAILED, checks=(GOOD, BAD))
+INVALID = replace(
+    PASSED,
+    verdict=Verdict.INVALID,
+    exit_code=ExitCode.INVALID,
+    checks=(),
+    problems=(Problem(Verdict.INVALID, "no engine:\n  none", "Start one.", ("last [b]line",)),),
+)
+
+
+def tell(reporter: Observer, result: Result) -> None:
+    """A run as the runner tells of it."""
+    reporter.run_started("ring", "c0ffee", "/runs/x")
+    reporter.stage_started("hosts")
+    reporter.stage_progress("4 hosts on 2 networks")
+    reporter.stage_ended("hosts", 1.25, failed=False)
+    reporter.stage_started("processes")
+    reporter.line(KEY, "stdout", "epoch 1 loss 0.5")
+    reporter.line(KEY, "stderr", "warning: [red]hot[/red] \x1b[31mred\x1b[0m \x1b[2J")
+    reporter.line(KEY, "stdout", 'fedtest-value {"name": "loss", "value": 2}')
+    reporter.exited(KEY, 0)
+    reporter.stage_ended("processes", 9.0, failed=True)
+    reporter.finished(result)
+
+
+def test_plain_tells_one_line_for_each_thing_that_happens() -> None:
+    out = io.StringIO()
+    tell(PlainReporter(out), FAILED)
+    assert out.getvalue().splitlines() == [
+        "scenario ring, run c0ffee, /runs/x",
+        "hosts ...",
+        "  4 hosts on 2 networks",
+        "hosts: done in 1.2 s",
+        "processes ...",
+        "server1 trainer| epoch 1 loss 0.5",
+        "server1 trainer! warning: [red]hot[/red] red ",
+        'server1 trainer| fedtest-value {"name": "loss", "value": 2}',
+        "server1 trainer: exited with 0",
+        "processes: FAILED after 9.0 s",
+        "    check                  found           ",
+        "ok  trainer exits with 0   0 on all 4 hosts",
+        "NO  loss < 1 on each host  server1: 2      ",
+        "loss:",
+        "  server1 [red]said[/red]",
+        "failed ring: 1 of 2 checks hold, 12.3 s, /runs/x",
+    ]
+
+
+def test_quiet_tells_only_the_end_of_a_run_that_passed() -> None:
+    out = io.StringIO()
+    tell(QuietReporter(out), PASSED)
+    assert out.getvalue() == "passed ring: 1 of 1 checks hold, 12.3 s, /runs/x\n"
+
+
+def test_quiet_tells_what_did_not_hold_and_nothing_that_did() -> None:
+    out = io.StringIO()
+    tell(QuietReporter(out), FAILED)
+    assert "loss < 1 on each host" in out.getvalue()
+    assert "trainer exits" not in out.getvalue()
+
+
+def test_quiet_tells_why_a_run_is_invalid_and_what_to_do() -> None:
+    out = io.StringIO()
+    tell(QuietReporter(out), INVALID)
+    assert out.getvalue().splitlines() == [
+        "no engine:",
+        "  none",
+        "    last [b]line",
+        "  Start one.",
+        "invalid ring: 12.3 s, /runs/x",
+    ]
+
+
+def test_json_is_the_same_as_the_result_file_and_nothing_else(tmp_path: Path) -> None:
+    out = io.StringIO()
+    run = Lab(tmp_path).run(
+        scenario("echo hello", "exit: {process: work, code: 0}"), observer=JsonReporter(out)
+    )
+    assert out.getvalue() == run.text("result.json")
+    assert json.loads(out.getvalue())["verdict"] == "passed"
+
+
+def show(result: Result, *, width: int = 100, height: int = 24) -> str:
+    out = io.StringIO()
+    console = Console(
+        file=out, width=width, height=height, force_terminal=True, color_system="truecolor"
+    )
+    tell(TerminalReporter(console), result)
+    return out.getvalue()
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+
+
+def test_a_terminal_shows_stages_last_lines_and_checks() -> None:
+    shown = plain(show(FAILED))
+    assert "ring, run c0ffee" in shown
+    assert re.search(r"✓ hosts +1\.2 s +4 hosts on 2 networks", shown)
+    assert re.search(r"x processes +9\.0 s", shown)
+    assert re.search(r"server1 +trainer +exited with 0", shown)
+    assert "NO  loss < 1 on each host" in shown
+    assert "failed ring: 1 of 2 checks hold" in shown
+
+
+def test_a_terminal_does_not_show_the_lines_that_are_for_us() -> None:
+    assert "fedtest-value" not in show(FAILED)
+
+
+def test_markup_in_what_processes_print_is_text() -> None:
+    shown = plain(show(FAILED))
+    assert "[red]hot[/red]" in shown
+    assert "server1 [red]said[/red]" in shown
+    assert "last [b]line" in plain(show(INVALID))
+
+
+def test_escape_sequences_of_processes_do_not_reach_the_terminal() -> None:
+    assert "\x1b[2J" not in show(FAILED)
+
+
+def test_the_cursor_is_shown_again_at_the_end() -> None:
+    shown = show(PASSED)
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 2), (20, 3), (400, 100)])
+@pytest.mark.parametrize("result", [PASSED, FAILED, INVALID])
+def test_any_size_of_terminal_will_do(size: tuple[int, int], result: Result) -> None:
+    assert show(result, width=size[0], height=size[1])
+
+
+def test_the_live_picture_can_be_drawn_at_any_moment() -> None:
+    console = Console(file=io.StringIO(), width=60, height=5, force_terminal=True)
+    reporter = TerminalReporter(console)
+    console.print(reporter._picture())
+    reporter.stage_started("processes")
+    for number in range(10):
+        reporter.line(ProcessKey(f"server{number}", "trainer"), "stdout", "[/] \\[")
+        console.print(reporter._picture())
+
+
+def test_a_terminal_that_knows_only_ascii_gets_other_characters_for_those_it_lacks() -> None:
+    for reporter in (PlainReporter, QuietReporter):
+        raw = io.BytesIO()
+        out = io.TextIOWrapper(raw, encoding="ascii")
+        problem = Problem(Verdict.INVALID, "ünïcode \udfff")
+        made: Observer = reporter(out)
+        made.line(KEY, "stdout", "✓ ok")
+        made.finished(replace(INVALID, problems=(problem,)))
+        out.flush()
+        assert b"?n?code" in raw.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("\x1b[1;31mred\x1b[0m", "red"),
+        ("10%\r50%\r100%", "100%"),
+        ("100%\r", "100%"),
+        ("a\x00b\x07c\x9bd", "abcd"),
+        ("tab\tstays", "tab\tstays"),
+        ("half \ud800 a pair", "half  a pair"),
+        ("[red]\\[", "[red]\\["),
+        ("日本 ✓", "日本 ✓"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_taken_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
