@@ -144,10 +144,10 @@ def _default(field: FieldInfo) -> str:
         return str(extra["default"])
     if field.is_required():
         return "required"
-    value = field.get_default(call_default_factory=True, validated_data={})
+    value = field.default
     if value is None or value == "":
         return "none"
-    if value in ((), {}) or isinstance(value, Part):
+    if field.default_factory is not None or value == ():
         return "empty"
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
