@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
-from fedtest.reporters.printable import printable, tolerate
+from fedtest.reporters.printable import PatientConsole, printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
 
@@ -24,7 +22,7 @@ class QuietReporter(Observer):
 
     def __init__(self, out: TextIO) -> None:
         tolerate(out)
-        self._console = Console(file=out, width=None if out.isatty() else _WIDTH)
+        self._console = PatientConsole(file=out, width=None if out.isatty() else _WIDTH)
 
     def finished(self, result: Result) -> None:
         print_summary(self._console, result, quiet=True)
@@ -36,7 +34,7 @@ class PlainReporter(Observer):
     def __init__(self, out: TextIO) -> None:
         tolerate(out)
         self._out = out
-        self._console = Console(file=out, width=_WIDTH)
+        self._console = PatientConsole(file=out, width=_WIDTH)
 
     def run_started(self, scenario: str, run_id: str, directory: str) -> None:
         self._say(f"scenario {scenario}, run {run_id}, {directory}")

@@ -1,10 +1,12 @@
-"""Text that comes from processes, made fit for somebody's terminal."""
+"""Text that comes from processes, made fit for somebody's terminal, and a console for it."""
 
 from __future__ import annotations
 
 import re
 from io import TextIOWrapper
 from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 if TYPE_CHECKING:
     from typing import IO
@@ -21,3 +23,10 @@ def tolerate(out: IO[str]) -> None:
     """A terminal that knows few characters gets others for those that it lacks, no error."""
     if isinstance(out, TextIOWrapper):
         out.reconfigure(errors="replace")
+
+
+class PatientConsole(Console):
+    """rich ends the program when nobody reads its output; ours has hosts to remove."""
+
+    def on_broken_pipe(self) -> None:
+        raise  # noqa: PLE0704 - it is called while BrokenPipeError is handled

@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from fedtest.reporters.printable import printable, tolerate
+from fedtest.reporters.printable import PatientConsole, printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
 from fedtest.values import PREFIX
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from fedtest.engine.base import ProcessKey
     from fedtest.plan import Plan
@@ -30,7 +30,7 @@ class TerminalReporter(Observer):
     """Stages that are over scroll up; what goes on now is drawn anew in place."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self._console = console or Console()
+        self._console = console or PatientConsole()
         tolerate(self._console.file)
         self._stage = ""
         self._began = 0.0

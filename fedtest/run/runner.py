@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import secrets
 import traceback
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -99,14 +99,14 @@ class Runner:
     def _run(self) -> None:
         with self._interruption.allowed():
             engine = self._open()
-        try:
-            with self._recorded(), self._interruption.allowed():
-                self._on(engine)
-            with self._stage("clean-up"):
-                count = engine.destroy(self._tag.id, _DESTROY_DEADLINE)
-                self._observer.stage_progress(f"removed {count} hosts and networks")
-        finally:
-            engine.close()
+        with closing(engine):
+            try:
+                with self._recorded(), self._interruption.allowed():
+                    self._on(engine)
+            finally:
+                with self._stage("clean-up"):
+                    count = engine.destroy(self._tag.id, _DESTROY_DEADLINE)
+                    self._observer.stage_progress(f"removed {count} hosts and networks")
 
     @contextmanager
     def _recorded(self) -> Iterator[None]:

@@ -187,6 +187,22 @@ def test_a_terminal_that_knows_only_ascii_gets_other_characters_for_those_it_lac
         assert b"?n?code" in raw.getvalue()
 
 
+class Unread(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+    def isatty(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("reporter", [PlainReporter, QuietReporter, JsonReporter])
+def test_an_output_that_nobody_reads_is_an_error_for_the_runner_and_not_the_end(
+    reporter: type[PlainReporter],
+) -> None:
+    with pytest.raises(BrokenPipeError):
+        reporter(Unread()).finished(FAILED)
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
