@@ -55,6 +55,7 @@ class FakeEngine(Engine):
         self.defects = defects or Defects()
         self.realised: dict[str, Plan] = {}
         self._processes: dict[tuple[str, ProcessKey], _Process] = {}
+        self._lock = threading.Lock()
 
     def info(self) -> EngineInfo:
         return EngineInfo("fake", "0", "0", os.uname().release, "claimed", netem=None)
@@ -72,12 +73,16 @@ class FakeEngine(Engine):
         del prepared, deadline
         if self.defects.realise is not None:
             raise self.defects.realise
-        others = [other for run_id, other in self.realised.items() if run_id != run.id]
-        taken = [*self.defects.taken, *(item.subnet for other in others for item in other.networks)]
-        for network in plan.networks:
-            if any(network.subnet.overlaps(subnet) for subnet in taken):
-                raise SubnetTaken(f"{network.subnet} is in use", subnet=network.subnet)
-        self.realised[run.id] = plan
+        with self._lock:
+            others = [other for run_id, other in self.realised.items() if run_id != run.id]
+            taken = [
+                *self.defects.taken,
+                *(item.subnet for other in others for item in other.networks),
+            ]
+            for network in plan.networks:
+                if any(network.subnet.overlaps(subnet) for subnet in taken):
+                    raise SubnetTaken(f"{network.subnet} is in use", subnet=network.subnet)
+            self.realised[run.id] = plan
         return {host.name: self._snapshot(run, host, traffic=False) for host in plan.hosts}
 
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
@@ -115,7 +120,8 @@ class FakeEngine(Engine):
             self._remove(run_id)
 
     def _remove(self, run_id: str) -> int:
-        plan = self.realised.pop(run_id, None)
+        with self._lock:
+            plan = self.realised.pop(run_id, None)
         self._kill(run_id, None)
         return 0 if plan is None else len(plan.hosts) + len(plan.networks)
 

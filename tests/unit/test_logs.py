@@ -141,20 +141,20 @@ def test_what_is_written_is_the_head_the_message_and_the_tail(
 
 
 def test_memory_is_bounded_whatever_is_printed(tmp_path: Path) -> None:
-    log = ProcessLog(tmp_path / "log", head=1000, tail=100_000)
+    log = ProcessLog(tmp_path / "log", head=1000, tail=50_000)
     small, large = b"ab\n", b"x" * 65536
     tracemalloc.start()
     try:
-        for _ in range(50_000):
+        for _ in range(20_000):
             log.feed("stdout", small)
-        for _ in range(100):
+        for _ in range(20):
             log.feed("stderr", large)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
         log.close()
-    assert peak < 2_000_000
-    assert log.path.stat().st_size < 102_000
+    assert peak < 1_000_000
+    assert log.path.stat().st_size < 52_000
 
 
 def test_output_after_the_close_is_no_error(log: ProcessLog) -> None:
