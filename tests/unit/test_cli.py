@@ -1,0 +1,256 @@
+"""Every command keeps to the exit codes, and a user's mistake is a message."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from runs import scenario
+
+import fedtest
+from fedtest import cli
+from fedtest.cli import main
+from fedtest.engine.docker import engine as docker_engine
+from fedtest.engine.fake import FakeEngine
+from fedtest.errors import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT = Path(fedtest.__file__).parents[1]
+EXIT = "exit: {process: work, code: 0}"
+HEAVY = ("docker", "pydantic", "ruamel", "rich", "torch", "torchvision", "requests", "numpy")
+
+
+def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str, name: str = "scenario.yaml") -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    return write
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> str:
+    return str(tmp_path / "runs")
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line runs on the fake engine."""
+    monkeypatch.setattr(docker_engine, "DockerEngine", FakeEngine)
+
+
+@pytest.fixture
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever opens an engine fails."""
+
+    def refuse() -> None:
+        raise AssertionError("an engine was opened")
+
+    monkeypatch.setattr(docker_engine, "DockerEngine", refuse)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    shown = python("-X", "importtime", "-m", "fedtest", "--help")
+    assert shown.returncode == 0
+    assert "Exit codes: 0 passed" in shown.stdout
+    modules = {line.rpartition("|")[2].strip() for line in shown.stderr.splitlines()}
+    assert "fedtest.cli" in modules
+    assert not {name for name in modules if name.split(".")[0] in HEAVY}
+
+
+@pytest.mark.parametrize("arguments", [[], ["nosuch"], ["run"], ["run", "x", "--nosuch"]])
+def test_a_wrong_command_line_is_usage(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == ExitCode.USAGE
+    assert "usage: fedtest" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["validate"]])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "not a scenario"),
+        ("fedtest: [", "not YAML"),
+        (scenario("true").replace("eth0", "much-too-long-name"), "interface name"),
+        (scenario("true", "exit: {process: wrok, code: 0}"), 'did you mean "work"?'),
+    ],
+)
+def test_a_file_that_does_not_validate_is_a_message_with_its_place(
+    file: Callable[[str], str],
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    text: str,
+    said: str,
+) -> None:
+    assert main([*command, file(text)]) == ExitCode.USAGE
+    shown = capsys.readouterr().err
+    assert said in shown
+    assert re.search(r"scenario\.yaml:\d+:\d+: ", shown)
+    assert "Traceback" not in shown
+
+
+def test_a_file_that_is_not_there_is_a_message(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "/nosuch/scenario.yaml"]) == ExitCode.USAGE
+    assert "/nosuch/scenario.yaml: no such file" in capsys.readouterr().err
+
+
+def test_validate_looks_at_every_file(
+    file: Callable[..., str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, good = file("x: 1", "bad.yaml"), file(scenario("true"), "good.yaml")
+    assert main(["validate", bad, good]) == ExitCode.USAGE
+    assert f"{good}: scenario small is valid" in capsys.readouterr().out
+    assert main(["validate", good]) == ExitCode.PASSED
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_a_dry_run_prints_the_plan_without_an_engine_or_a_directory(
+    file: Callable[[str], str], runs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--dry-run", "--runs", runs, file(scenario("echo hello"))]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert [host["name"] for host in plan["hosts"]] == ["a", "b"]
+    assert not Path(runs).exists()
+
+
+def test_no_engine_is_invalid_and_told_with_what_was_tried(
+    file: Callable[[str], str], runs: str, tmp_path: Path
+) -> None:
+    nobody = f"unix://{tmp_path}/nobody.sock"
+    path = file(scenario("true"))
+    shown = python("-m", "fedtest", "run", "--runs", runs, path, DOCKER_HOST=nobody)
+    assert shown.returncode == ExitCode.INVALID
+    assert "nobody.sock" in shown.stdout
+    assert "Traceback" not in shown.stdout + shown.stderr
+    assert (Path(runs) / "latest" / "result.json").is_file()
+
+
+@pytest.mark.parametrize("command", ["engine", "clean"])
+def test_other_commands_without_an_engine_are_invalid_too(command: str, tmp_path: Path) -> None:
+    shown = python("-m", "fedtest", command, DOCKER_HOST=f"unix://{tmp_path}/nobody.sock")
+    assert shown.returncode == ExitCode.INVALID
+    assert "nobody.sock" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+@pytest.mark.usefixtures("fake")
+@pytest.mark.parametrize(
+    ("script", "code"), [("true", ExitCode.PASSED), ("exit 1", ExitCode.FAILED)]
+)
+def test_a_run_exits_by_its_verdict(
+    file: Callable[[str], str],
+    runs: str,
+    script: str,
+    code: ExitCode,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", "--runs", runs, file(scenario(script, EXIT))]) == code
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{code.name.lower()} small: ")
+
+
+@pytest.mark.usefixtures("fake")
+def test_json_prints_the_result_file(
+    file: Callable[[str], str], runs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", "--json", "--runs", runs, file(scenario("true", EXIT))])
+    written = Path(runs) / "latest" / "result.json"
+    assert capsys.readouterr().out == written.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("fake")
+def test_quiet_prints_one_line_of_a_run_that_passed(
+    file: Callable[[str], str], runs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["run", "--quiet", "--runs", runs, file(scenario("echo hello", EXIT))])
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_directory_for_runs_that_is_a_file_is_usage(
+    file: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file(scenario("true"))
+    assert main(["run", "--runs", path, path]) == ExitCode.USAGE
+    assert "--runs DIR" in capsys.readouterr().err
+
+
+def test_our_own_error_is_told_as_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: object) -> int:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(cli, "_clean", fail)
+    assert main(["clean"]) == ExitCode.INTERNAL
+    assert "fedtest's own error: ZeroDivisionError: oops" in capsys.readouterr().err
+
+
+def test_ctrl_c_before_a_run_is_interrupted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_clean", interrupt)
+    assert main(["clean"]) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "fedtest: interrupted\n"
+
+
+def test_a_user_of_the_module_gets_the_exit_code(file: Callable[[str], str]) -> None:
+    shown = python("-m", "fedtest", "validate", file("x: 1"))
+    assert shown.returncode == ExitCode.USAGE
+    assert "Traceback" not in shown.stderr
+
+
+UNREAD = """
+import sys
+from fedtest.engine.docker import engine
+from fedtest.engine.fake import FakeEngine
+engine.DockerEngine = FakeEngine
+from fedtest.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_run_whose_output_nobody_reads_comes_to_its_end(
+    file: Callable[[str], str], runs: str
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", UNREAD, "run", "--runs", runs, file(scenario("echo hello", EXIT))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    with process:
+        assert process.stdout
+        process.stdout.close()
+        assert process.stderr
+        assert process.stderr.read() == ""
+    assert process.returncode == ExitCode.INTERRUPTED
+    result = json.loads((Path(runs) / "latest" / "result.json").read_text(encoding="utf-8"))
+    assert result["verdict"] == "passed"
