@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -198,7 +199,9 @@ def main() -> int:
     info = fedtest.engine.info()
     bare = Bare("")
     if bare.client.api_version < API_NAMES:
-        sys.exit(f"engine {info.version} cannot name interfaces; this benchmark needs 28.0 or later")
+        sys.exit(
+            f"engine {info.version} cannot name interfaces; this benchmark needs 28.0 or later"
+        )
     first = fedtest.plan(0)
     image = fedtest.engine.prepare(first, fedtest.tag, print).images[ImagePlan()]
     bare.image = image
@@ -213,7 +216,7 @@ def main() -> int:
         for round_number in range(arguments.rounds + 1):
             for name, peer in peers.items():
                 try:
-                    up = timed(lambda peer=peer: peer.up(round_number))
+                    up = timed(partial(peer.up, round_number))
                 finally:
                     down = timed(peer.down)
                 if round_number:
@@ -222,7 +225,9 @@ def main() -> int:
     fedtest.engine.close()
     bare.client.close()
 
-    medians = {way: {peer: median(found) for peer, found in by.items()} for way, by in times.items()}
+    medians = {
+        way: {peer: median(found) for peer, found in by.items()} for way, by in times.items()
+    }
     rows = []
     met = True
     for way, by in medians.items():

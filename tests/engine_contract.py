@@ -91,9 +91,7 @@ def _address(subnet: IPv4Network, index: int) -> IPv4Interface:
 
 def shell(script: str, host: str = "a", name: str = "p", **env: str) -> ProcessPlan:
     """A process that runs a shell script."""
-    return ProcessPlan(
-        name, host, ("/bin/sh", "-c", script), tuple(env.items()), "1000:1000", None
-    )
+    return ProcessPlan(name, host, ("/bin/sh", "-c", script), tuple(env.items()), "1000:1000", None)
 
 
 HOSTS = {"a": ("eth0", "enps1"), "b": ("mgmt0", "eth0")}
@@ -215,6 +213,24 @@ class EngineContract:
         pids = engine.start(run, [shell("exit 0")], listener, DEADLINE)
         listener.wait_exit(ProcessKey("a", "p"))
         engine.signal(run, pids, signal.SIGTERM)
+
+    def test_the_sockets_of_a_plain_users_process_are_known_as_its(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        script = (
+            "import socket, time; s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen();"
+            "print(s.getsockname()[1], flush=True); time.sleep(60)"
+        )
+        pids = engine.start(run, [shell(f'exec python3 -c "{script}"')], listener, DEADLINE)
+        listener.wait("the port", lambda: "\n" in listener.text(key))
+        port = int(listener.text(key))
+        sockets = engine.observe(run, ["a"], DEADLINE)["a"].sockets
+        engine.signal(run, pids, signal.SIGKILL)
+        assert [item.state for item in sockets if item.session == pids[key]] == ["listen"]
+        assert [item.local_port for item in sockets if item.session == pids[key]] == [port]
 
     def test_a_child_left_behind_does_not_hide_the_end(self, engine: Engine, run: RunTag) -> None:
         self.made(engine, run)

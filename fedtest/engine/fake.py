@@ -18,8 +18,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
-from fedtest.engine.inside import hosts_file
-from fedtest.engine.snapshot import Interface, Snapshot, TcpSocket
+from fedtest.engine.inside import SNAPSHOT, hosts_file
+from fedtest.engine.snapshot import Interface, Snapshot, TcpSocket, parse
 from fedtest.errors import EngineError, SubnetTaken
 
 if TYPE_CHECKING:
@@ -147,7 +147,13 @@ class FakeEngine(Engine):
         )
 
     def _sockets(self, run: RunTag, host: HostPlan) -> tuple[TcpSocket, ...]:
-        found = []
+        """Those that the run's processes on the host really have, and the claimed ones."""
+        here = {
+            process.pid
+            for (run_id, key), process in list(self._processes.items())
+            if (run_id, key.host) == (run.id, host.name)
+        }
+        found = [item for item in _machines_sockets() if item.session in here] if here else []
         own = {str(item.address.ip) for item in host.attachments}
         for name, local, local_port, remote, remote_port in self.defects.sockets:
             process = self._processes.get((run.id, ProcessKey(host.name, name)))
@@ -237,3 +243,10 @@ class _Process:
                 with self._telling:
                     if not self._told:
                         self._sink.output(self._key, stream, data)
+
+
+def _machines_sockets() -> tuple[TcpSocket, ...]:
+    told = subprocess.run(
+        ["/bin/sh", "-c", SNAPSHOT], capture_output=True, text=True, timeout=60, check=True
+    )
+    return parse(told.stdout).sockets

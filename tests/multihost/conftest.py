@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fedtest.engine.base import RunTag
+from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import DockerClient
 from fedtest.engine.docker.engine import DockerEngine
 from fedtest.engine.owner import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 @pytest.fixture
@@ -38,3 +44,73 @@ def run(engine: DockerEngine) -> Iterator[RunTag]:
     tag = RunTag(secrets.token_hex(4), "test", Owner.me())
     yield tag
     engine.destroy(tag.id, 60)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call of the command line."""
+
+    code: int
+    out: str
+    err: str
+    runs: Path
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """result.json of the newest run."""
+        text = (self.runs / "latest" / "result.json").read_text(encoding="utf-8")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+
+class CommandLine:
+    """`python -m fedtest`, as a user calls it, in a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.runs = directory / "runs"
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "fedtest", *words],
+            cwd=self.directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # So that a signal for it is not one for us.
+            start_new_session=True,
+        )
+
+    def end(self, process: subprocess.Popen[str], timeout: float = 600) -> Outcome:
+        out, err = process.communicate(timeout=timeout)
+        return Outcome(process.returncode, out, err, self.runs)
+
+    def __call__(self, *words: str, timeout: float = 600) -> Outcome:
+        return self.end(self.start(*words), timeout)
+
+    def scenario(self, name: str, text: str) -> str:
+        """Write a scenario file; its name for the command line."""
+        path = self.directory / f"{name}.yaml"
+        path.write_text(text, encoding="utf-8")
+        return path.name
+
+    def run_ids(self) -> list[str]:
+        """Of every run begun here."""
+        return [path.name.rpartition("-")[2] for path in self.runs.glob("2*")]
+
+
+@pytest.fixture
+def fedtest(tmp_path: Path) -> CommandLine:
+    return CommandLine(tmp_path)
+
+
+def left_behind(client: DockerClient, run_id: str) -> list[str]:
+    """Names of all that carries a run's id on the engine."""
+    wanted = {"label": f"{labels.RUN}={run_id}"}
+    containers = client.api.containers(all=True, filters=wanted)
+    networks = client.api.networks(filters=wanted)
+    volumes = client.api.volumes(filters=wanted)["Volumes"] or []
+    return [
+        *(name for item in containers for name in item["Names"]),
+        *(item["Name"] for item in [*networks, *volumes]),
+    ]

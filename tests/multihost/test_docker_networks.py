@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import threading
-from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,6 +19,7 @@ from fedtest.errors import DeadlineError, EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from ipaddress import IPv4Network
 
     from fedtest.engine.docker.client import DockerClient
     from fedtest.engine.docker.engine import DockerEngine
@@ -109,9 +109,7 @@ def _own_route() -> IPv4Network:
     return found[0]
 
 
-def test_networks_are_internal_unless_asked_otherwise(
-    client: DockerClient, run: RunTag
-) -> None:
+def test_networks_are_internal_unless_asked_otherwise(client: DockerClient, run: RunTag) -> None:
     make_networks(client, two_networks(HOSTS), run, 60)
     found = client.api.networks(filters={"label": f"{labels.RUN}={run.id}"})
     assert [network["Internal"] for network in found] == [True, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from docker.types import LogConfig, Mount
@@ -46,17 +47,28 @@ class Hosts:
         state = self._present.get(host.name)
         if state is None:
             self._create(host)
-        started = state == "running"
-        if not started:
+        if state != "running":
             with engine_errors(f"starting host {host.name}"):
                 self._client.api.start(self._name(host.name))
+        text = self._log(
+            self._name(host.name),
+            f"host {host.name}",
+            end,
+            since=None if state is None else self._started_at(host.name),
+        )
         if self._client.api_version < API_NAMES:
             text = self._rename(host, end)
-        elif state is None:
-            text = self._log(self._name(host.name), f"host {host.name}", end)
-        else:
+        elif state is not None:
+            # What it said when it started may be long ago.
             text = run_script(self._client, self._run, host.name, inside.SNAPSHOT)
         return snapshot.parse(text)
+
+    def _started_at(self, host: str) -> float:
+        """Of the host's last start, in seconds since the epoch: its log has earlier ones too."""
+        with engine_errors(f"asking when host {host} was started"):
+            told = self._client.api.inspect_container(self._name(host))["State"]["StartedAt"]
+        # Nanoseconds, which Python does not parse: microseconds will do.
+        return datetime.fromisoformat(f"{told[:26].rstrip('Z')}+00:00").timestamp()
 
     def _name(self, host: str) -> str:
         return labels.container_name(self._run.id, host)
@@ -109,11 +121,11 @@ class Hosts:
                     ipv4_address=str(item.address.ip),
                 )
 
-    def _log(self, container: str, whom: str, end: float) -> str:
+    def _log(self, container: str, whom: str, end: float, since: float | None = None) -> str:
         """What a container's process printed, up to its closing line."""
         text = ""
         with engine_errors(f"reading what {whom} says of itself"):
-            stream = self._client.api.logs(container, stream=True, follow=True)
+            stream = self._client.api.logs(container, stream=True, follow=True, since=since)
             try:
                 for piece in stream:
                     text += piece.decode("utf-8", "replace")

@@ -1,0 +1,106 @@
+"""The scenarios that ship, run as a user runs them, from a directory that is not the clone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from conftest import CommandLine, left_behind
+
+from fedtest.bundle import shipped_scenarios
+
+if TYPE_CHECKING:
+    from fedtest.engine.docker.client import DockerClient
+
+
+# One after the other: each keeps both cores busy, and a deadline is a deadline.
+@pytest.mark.xdist_group("shipped")
+@pytest.mark.parametrize("name", shipped_scenarios())
+def test_a_shipped_scenario_passes(fedtest: CommandLine, client: DockerClient, name: str) -> None:
+    done = fedtest("run", f"scenarios/{name}.yaml")
+    assert done.code == 0, done.out + done.err
+    result = done.result
+    assert result["verdict"] == "passed"
+    assert result["checks"]
+    assert all(check["passed"] for check in result["checks"])
+    assert left_behind(client, result["id"]) == []
+
+
+TWO_HOSTS = """
+fedtest: 1
+name: {name}
+networks: {{mgmt: {{}}, data: {{}}}}
+hosts:
+  a: {{nics: {{mgmt: mgmt0, data: eth0}}}}
+  b: {{nics: {{mgmt: mgmt0, data: enps1}}}}
+processes:
+  p:
+    hosts: [a, b]
+    run: {run}
+    deadline: {deadline}
+checks:
+  - exit: {{process: p, code: 0}}
+"""
+
+
+def test_a_second_run_builds_and_provisions_nothing(fedtest: CommandLine) -> None:
+    file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run="true", deadline="60s"))
+    fedtest("run", file)
+    again = fedtest("run", file)
+    assert again.code == 0, again.out + again.err
+    stage = again.out.partition("images and data ...")[2].partition("images and data: done")[0]
+    assert stage.strip() == ""
+
+
+def test_processes_are_a_plain_user_and_names_resolve_on_the_chosen_network(
+    fedtest: CommandLine,
+) -> None:
+    run = '"id -u; getent hosts b; cat /proc/sys/kernel/hostname"'
+    file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run=run, deadline="60s"))
+    done = fedtest("run", file)
+    assert done.code == 0, done.out + done.err
+    uid, resolved, hostname = (
+        (done.runs / "latest" / "logs" / "a.p.log").read_text(encoding="utf-8").splitlines()
+    )
+    plan = (done.runs / "latest" / "plan.json").read_text(encoding="utf-8")
+    assert uid == "1000"
+    assert hostname == "a"
+    address = resolved.split()[0]
+    assert f'"{address}/' in plan.partition('"network": "mgmt"')[2]
+
+
+def test_an_image_of_the_users_own_needs_neither_python_nor_iproute2(
+    fedtest: CommandLine,
+) -> None:
+    text = TWO_HOSTS.format(name="s", run="cat /etc/debian_version", deadline="60s")
+    file = fedtest.scenario("s", text + "\nimage: debian:trixie-slim\n")
+    done = fedtest("run", file)
+    assert done.code == 0, done.out + done.err
+
+
+def test_an_image_that_cannot_be_had_makes_the_run_invalid(fedtest: CommandLine) -> None:
+    text = TWO_HOSTS.format(name="s", run="true", deadline="60s")
+    file = fedtest.scenario("s", text + "\nbuild: nosuch-directory\n")
+    done = fedtest("run", file)
+    assert done.code in {2, 3}, done.out + done.err
+    assert "nosuch-directory" in done.out + done.err
+    assert "Traceback" not in done.out + done.err
+
+
+def test_a_process_that_overruns_its_deadline_fails_the_run_and_is_named(
+    fedtest: CommandLine, client: DockerClient
+) -> None:
+    run = "\"echo still waiting; trap '' TERM; while :; do sleep 1; done\""
+    file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run=run, deadline="2s"))
+    done = fedtest("run", file)
+    assert done.code == 1, done.out + done.err
+    assert "p on a: still running after its deadline of 2 s" in done.out
+    assert "still waiting" in done.out
+    assert left_behind(client, done.result["id"]) == []
+
+
+def test_hosts_reach_each_other_by_name_and_nothing_outside(fedtest: CommandLine) -> None:
+    run = '"ping -c 1 -W 5 a && ping -c 1 -W 5 b && ! ping -c 1 -W 1 192.0.2.1"'
+    file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run=run, deadline="60s"))
+    done = fedtest("run", file)
+    assert done.code == 0, done.out + done.err
