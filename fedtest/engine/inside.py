@@ -1,4 +1,4 @@
-"""What runs inside a host, whatever the engine: POSIX shell, `cat` and `ls`.
+"""What runs inside a host, whatever the engine: POSIX shell, `tail`, `cat` and `ls`.
 
 A user's own image may have neither Python nor iproute2, so a host tells of
 itself by files of /proc and /sys, and `snapshot.parse` reads them.
@@ -6,29 +6,30 @@ itself by files of /proc and /sys, and `snapshot.parse` reads them.
 
 from __future__ import annotations
 
-END = "@@ end"
+END = "==> end <=="
 PID_PREFIX = b"fedtest-pid "
 
+# One `tail` for all files, because every process started is time, in every host
+# at once: it heads each file with a line "==> name <==".
 _NETWORK = """
-section() { echo "@@ $1"; cat "$1" 2>/dev/null; echo; }
 look() {
-  section /proc/uptime
-  section /proc/sys/kernel/random/boot_id
-  echo "@@ links"
+  tail -n +1 /proc/uptime /proc/sys/kernel/random/boot_id /proc/net/dev /proc/net/route \\
+    /proc/net/fib_trie /proc/net/if_inet6 /proc/net/tcp /proc/net/tcp6 \\
+    /etc/hosts /etc/resolv.conf 2>/dev/null
+  echo
+  echo "==> links <=="
   for d in /sys/class/net/*; do
     read -r mac < "$d/address"; read -r mtu < "$d/mtu"; read -r flags < "$d/flags"
     echo "${d##*/} ${mac:--} $mtu $flags"
   done
-  for f in /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
-           /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf; do section "$f"; done
 }
 """
 
 # Which process holds which socket: only root sees all of it, and a process may
 # end while we look.
 _PROCESSES = """
-echo "@@ stat"; cat /proc/[0-9]*/stat 2>/dev/null
-echo "@@ fd"; ls -l /proc/[0-9]*/fd 2>/dev/null
+echo "==> stat <=="; cat /proc/[0-9]*/stat 2>/dev/null
+echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 """
 
 SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"

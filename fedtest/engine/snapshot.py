@@ -85,7 +85,7 @@ def _parse(text: str) -> Snapshot:
 
 
 def _sections(text: str) -> dict[str, str]:
-    pieces = re.split(r"^@@ (.*)$", text, flags=re.MULTILINE)
+    pieces = re.split(r"^==> (.*) <==$", text, flags=re.MULTILINE)
     return {name: body.strip("\n") for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 

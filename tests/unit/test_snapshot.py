@@ -92,7 +92,7 @@ def test_text_that_was_cut_short_anywhere_is_refused() -> None:
 def test_text_whose_beginning_is_lost_is_refused() -> None:
     text = CAPTURE.read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="lacks"):
-        parse(text[text.index("@@ /proc/net/route") :])
+        parse(text[text.index("==> /proc/net/route <==") :])
 
 
 def test_a_command_name_with_parentheses_and_blanks_does_not_confuse() -> None:
@@ -109,8 +109,8 @@ def test_an_interface_that_went_away_while_we_looked_is_left_out() -> None:
 
 def test_a_host_without_ipv6_is_read_too() -> None:
     text = CAPTURE.read_text(encoding="utf-8")
-    begin, end = text.index("@@ /proc/net/tcp6"), text.index("@@ /etc/hosts")
-    found = parse(f"{text[:begin]}@@ /proc/net/tcp6\n\n{text[end:]}")
+    begin, end = text.index("==> /proc/net/tcp6 <=="), text.index("==> /etc/hosts <==")
+    found = parse(f"{text[:begin]}==> /proc/net/tcp6 <==\n\n{text[end:]}")
     assert {item.local.version for item in found.sockets} == {4}
 
 
