@@ -89,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
     data = commands.add_parser("data", help="fetch a data set into the cache")
     data.set_defaults(command=_data)
     data.add_argument("name", choices=["mnist"])
+    data.add_argument("--volume", action="store_true",
+                      help="also into the engine's volume, whose name is printed")  # fmt: skip
 
     image = commands.add_parser("image", help="build the node image if need be; print its name")
     image.set_defaults(command=_image)
@@ -183,10 +185,25 @@ def _engine_ensure(arguments: argparse.Namespace) -> int:
 
 
 def _data(arguments: argparse.Namespace) -> int:
-    del arguments  # There is one data set.
     from fedtest.data.mnist import provision
 
-    print(provision(_note))
+    if not arguments.volume:
+        print(provision(_note).root)
+        return ExitCode.PASSED
+    from fedtest.engine.base import RunTag
+    from fedtest.engine.docker.images import node_image
+    from fedtest.engine.docker.labels import of_run
+    from fedtest.engine.docker.reach import reach
+    from fedtest.engine.docker.volumes import ensure_volume
+    from fedtest.engine.owner import Owner
+
+    client = reach()
+    try:
+        labels = of_run(RunTag("data", "", Owner.me()))
+        image = node_image(client, progress=_note, labels=labels)
+        print(ensure_volume(client, arguments.name, image=image, labels=labels, progress=_note))
+    finally:
+        client.close()
     return ExitCode.PASSED
 
 
