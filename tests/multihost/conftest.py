@@ -16,6 +16,7 @@ from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import DockerClient
 from fedtest.engine.docker.engine import DockerEngine
 from fedtest.engine.owner import Owner
+from fedtest.locks import lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +103,13 @@ class CommandLine:
 @pytest.fixture
 def fedtest(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path)
+
+
+@pytest.fixture
+def whole_machine() -> Iterator[None]:
+    """Held by one test at a time: for those that keep every core busy, against a deadline."""
+    with lock("tests-whole-machine", "a test that needs the whole machine", 1800, print):
+        yield
 
 
 def left_behind(client: DockerClient, run_id: str) -> list[str]:

@@ -42,7 +42,8 @@ def compose_command() -> list[str]:
     return command
 
 
-@pytest.mark.xdist_group("shipped")  # The same addresses as the scenarios, and both cores.
+# It has the addresses of the scenarios, too.
+@pytest.mark.usefixtures("whole_machine")
 def test_the_compose_file_trains_over_the_named_interfaces(
     fedtest: CommandLine, client: DockerClient
 ) -> None:

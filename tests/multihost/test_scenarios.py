@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from fedtest.engine.docker.client import DockerClient
 
 
-# One after the other: each keeps both cores busy, and a deadline is a deadline.
-@pytest.mark.xdist_group("shipped")
+@pytest.mark.usefixtures("whole_machine")
 @pytest.mark.parametrize("name", shipped_scenarios())
 def test_a_shipped_scenario_passes(fedtest: CommandLine, client: DockerClient, name: str) -> None:
     done = fedtest("run", f"scenarios/{name}.yaml")
@@ -44,7 +43,7 @@ checks:
 
 
 def test_a_second_run_builds_and_provisions_nothing(fedtest: CommandLine) -> None:
-    file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run="true", deadline="60s"))
+    file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run="sleep 0", deadline="60s"))
     fedtest("run", file)
     again = fedtest("run", file)
     assert again.code == 0, again.out + again.err
@@ -79,7 +78,7 @@ def test_an_image_of_the_users_own_needs_neither_python_nor_iproute2(
 
 
 def test_an_image_that_cannot_be_had_makes_the_run_invalid(fedtest: CommandLine) -> None:
-    text = TWO_HOSTS.format(name="s", run="true", deadline="60s")
+    text = TWO_HOSTS.format(name="s", run="sleep 0", deadline="60s")
     file = fedtest.scenario("s", text + "\nbuild: nosuch-directory\n")
     done = fedtest("run", file)
     assert done.code in {2, 3}, done.out + done.err
