@@ -7,6 +7,7 @@ message, never a traceback.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(Interrupted("interrupted"))
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # Who read our output has gone; that is no defect, and nothing is left to say.
-        sys.stderr.close()
+        # Who read our output has gone; that is no defect, and nothing is left to
+        # say. Python would still flush at its end, fail, and exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 - the last place where it can be told
         import traceback

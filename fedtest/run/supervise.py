@@ -66,9 +66,10 @@ class Supervisor:
         """Start every process."""
         plan = self._evidence.plan
         pids = self._engine.start(self._run, plan.processes, self._inbox, _START_DEADLINE)
+        now = self._clock()  # One for all, so that one deadline is one moment.
         for key, pid in pids.items():
             state = self._evidence.processes[key]
-            state.pid, state.started = pid, self._clock()
+            state.pid, state.started = pid, now
             self._events.add("started", key.host, process=key.process, pid=pid)
 
     def wait(self, sample: Collection[str]) -> None:

@@ -24,8 +24,10 @@ def shipped(tmp_path, monkeypatch):
     return root
 
 
-def test_in_a_clone_it_is_the_repository():
-    assert bundle.bundle() == Path(__file__).resolve().parents[2]
+def test_in_a_clone_it_is_the_repository(monkeypatch):
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.setattr(bundle, "PACKAGE", root / "fedtest")
+    assert bundle.bundle() == root
 
 
 def test_in_a_wheel_it_is_inside_the_package(shipped):
