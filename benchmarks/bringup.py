@@ -86,7 +86,7 @@ class Fedtest:
     def up(self, round_number: int) -> None:
         plan = self.plan(round_number)
         prepared = self.engine.prepare(plan, self.tag, lambda _: None)
-        compare(plan, self.engine.realise(plan, self.tag, prepared, DEADLINE))
+        compare(plan, self.engine.realise(plan, self.tag, prepared, print, DEADLINE))
 
     def down(self) -> None:
         self.engine.destroy(self.tag.id, DEADLINE)

@@ -192,33 +192,17 @@ def _data(arguments: argparse.Namespace) -> int:
     if not arguments.volume:
         print(provision(_note).root)
         return ExitCode.PASSED
-    from fedtest.engine.base import RunTag
-    from fedtest.engine.docker.images import node_image
-    from fedtest.engine.docker.labels import of_run
-    from fedtest.engine.docker.reach import reach
-    from fedtest.engine.docker.volumes import ensure_volume
-    from fedtest.engine.owner import Owner
+    from fedtest.engine.docker.provide import data_volume
 
-    client = reach()
-    try:
-        labels = of_run(RunTag("data", "", Owner.me()))
-        image = node_image(client, progress=_note, labels=labels)
-        print(ensure_volume(client, arguments.name, image=image, labels=labels, progress=_note))
-    finally:
-        client.close()
+    print(data_volume(arguments.name, _note))
     return ExitCode.PASSED
 
 
 def _image(arguments: argparse.Namespace) -> int:
     del arguments
-    from fedtest.engine.docker.images import node_image
-    from fedtest.engine.docker.reach import reach
+    from fedtest.engine.docker.provide import node_image_tag
 
-    client = reach()
-    try:
-        print(node_image(client, progress=_note))
-    finally:
-        client.close()
+    print(node_image_tag(_note))
     return ExitCode.PASSED
 
 

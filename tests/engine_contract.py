@@ -109,7 +109,7 @@ class EngineContract:
     @staticmethod
     def up(engine: Engine, run: RunTag, plan: Plan) -> Mapping[str, Snapshot]:
         prepared = engine.prepare(plan, run, lambda _: None)
-        return engine.realise(plan, run, prepared, DEADLINE)
+        return engine.realise(plan, run, prepared, lambda _: None, DEADLINE)
 
     def made(
         self, engine: Engine, run: RunTag, names: Mapping[str, tuple[str, str]] = HOSTS

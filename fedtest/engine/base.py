@@ -93,9 +93,17 @@ class Engine(ABC):
 
     @abstractmethod
     def realise(
-        self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+        self,
+        plan: Plan,
+        run: RunTag,
+        prepared: Prepared,
+        progress: Callable[[str], None],
+        deadline: float,
     ) -> Mapping[str, Snapshot]:
         """Networks and hosts as planned, every interface named and addressed.
+
+        A fixed subnet that another run holds is waited for, with a deadline of
+        its own; `progress` says whom for.
 
         What is there already stays, so that a host that was restarted gets its
         names back. Returns each host as it was read back, not compared with the

@@ -68,9 +68,14 @@ class FakeEngine(Engine):
         return Prepared({host.image: "fake" for host in plan.hosts}, {}, {})
 
     def realise(
-        self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+        self,
+        plan: Plan,
+        run: RunTag,
+        prepared: Prepared,
+        progress: Callable[[str], None],
+        deadline: float,
     ) -> Mapping[str, Snapshot]:
-        del prepared, deadline
+        del prepared, progress, deadline
         if self.defects.realise is not None:
             raise self.defects.realise
         with self._lock:

@@ -9,6 +9,8 @@ from __future__ import annotations
 END = "==> end <=="
 PID_PREFIX = b"fedtest-pid "
 
+_UP = "/dev/shm/.fedtest-up"  # noqa: S108 - a host's own, and new whenever it is started
+
 # One `tail` for all files, because every process started is time, in every host
 # at once: it heads each file with a line "==> name <==".
 _NETWORK = """
@@ -35,10 +37,14 @@ echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
 """Prints all of a host's state; needs root in the host to see everybody's sockets."""
 
+SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 1; done\n{SNAPSHOT}"
+"""The same, of a host that may just have been started: its first process must be done."""
+
 FIRST_PROCESS = f"""
 printf '%s' "$1" > /etc/hosts || echo "cannot write /etc/hosts" >&2
 {_NETWORK}
 look
+: > {_UP}
 echo '{END}'
 exec sleep 2147483647
 """

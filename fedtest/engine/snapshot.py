@@ -144,7 +144,8 @@ def _sockets(parts: dict[str, str]) -> tuple[TcpSocket, ...]:
     holder = _holders(parts.get("fd", ""), parts.get("stat", ""))
     found = []
     for section in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in parts[section].splitlines()[1:]:
+        # A machine without IPv6 has no second one.
+        for line in parts.get(section, "").splitlines()[1:]:
             words = line.split()
             local, local_port = _endpoint(words[1])
             remote, remote_port = _endpoint(words[2])

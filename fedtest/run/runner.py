@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _REALISE_DEADLINE = 300.0
 _OBSERVE_DEADLINE = 60.0
 _DESTROY_DEADLINE = 120.0
+_SWEEP_DEADLINE = 30.0
 _SUBNET_TRIES = 64
 
 
@@ -128,13 +129,23 @@ class Runner:
                 self._observer.stage_progress(
                     f"{info.kind} {info.version}, interface names: {info.naming}"
                 )
-                for run_id, count in engine.sweep(_DESTROY_DEADLINE).items():
-                    self._events.add("swept", run=run_id, removed=count)
-                    self._observer.stage_progress(f"removed what the dead run {run_id} left")
+                self._sweep(engine)
             except BaseException:
                 engine.close()
                 raise
         return engine
+
+    def _sweep(self, engine: Engine) -> None:
+        """What a dead run left may be stuck; that is no reason against this one."""
+        try:
+            swept = engine.sweep(_SWEEP_DEADLINE)
+        except InvalidError as error:
+            self._events.add("not swept", error=error.message)
+            self._observer.stage_progress(f"left alone: {error.message}")
+            return
+        for run_id, count in swept.items():
+            self._events.add("swept", run=run_id, removed=count)
+            self._observer.stage_progress(f"removed what the dead run {run_id} left")
 
     def _on(self, engine: Engine) -> None:
         with self._stage("images and data"):
@@ -181,7 +192,9 @@ class Runner:
             self._directory.json("plan.json", plan_to_dict(plan))
             self._observer.planned(plan)
             try:
-                found = engine.realise(plan, self._tag, prepared, _REALISE_DEADLINE)
+                found = engine.realise(
+                    plan, self._tag, prepared, self._observer.stage_progress, _REALISE_DEADLINE
+                )
             except SubnetTaken as error:
                 ours = {network.subnet for network in plan.networks if not network.fixed}
                 if error.subnet not in ours or len(taken) >= _SUBNET_TRIES:

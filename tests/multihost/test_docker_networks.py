@@ -43,11 +43,11 @@ def test_a_fixed_subnet_is_waited_for_until_its_run_gives_it_back(
     client: DockerClient, engine: DockerEngine, run: RunTag, other: RunTag
 ) -> None:
     plan = fixed(two_networks(HOSTS))
-    make_networks(client, plan, run, 60)
+    make_networks(client, plan, run, print, 60)
     done = threading.Event()
 
     def queue() -> None:
-        make_networks(client, plan, other, 60)
+        make_networks(client, plan, other, print, 60)
         done.set()
 
     waiter = threading.Thread(target=queue)
@@ -62,9 +62,9 @@ def test_waiting_for_a_subnet_ends_at_its_deadline_and_names_the_holder(
     client: DockerClient, run: RunTag, other: RunTag
 ) -> None:
     plan = fixed(two_networks(HOSTS))
-    make_networks(client, plan, run, 60)
+    make_networks(client, plan, run, print, 60)
     with pytest.raises(DeadlineError, match=f"is held by run {run.id} of scenario test"):
-        make_networks(client, plan, other, 0.5)
+        make_networks(client, plan, other, print, 0.5)
 
 
 def test_a_subnet_of_somebody_elses_network_is_refused_and_named(
@@ -80,7 +80,7 @@ def test_a_subnet_of_somebody_elses_network_is_refused_and_named(
     )
     try:
         with pytest.raises(EngineError, match=f"overlaps the engine's network '{name}'"):
-            make_networks(client, plan, run, 60)
+            make_networks(client, plan, run, print, 60)
     finally:
         client.api.remove_network(name)
 
@@ -91,7 +91,7 @@ def test_a_subnet_that_this_machine_routes_is_refused(client: DockerClient, run:
     route = _own_route()
     network = dataclasses.replace(plan.networks[0], subnet=route, gateway=route[1])
     with pytest.raises(EngineError, match="overlaps this machine's route"):
-        make_networks(client, dataclasses.replace(plan, networks=(network,)), run, 60)
+        make_networks(client, dataclasses.replace(plan, networks=(network,)), run, print, 60)
 
 
 def _own_route() -> IPv4Network:
@@ -110,6 +110,6 @@ def _own_route() -> IPv4Network:
 
 
 def test_networks_are_internal_unless_asked_otherwise(client: DockerClient, run: RunTag) -> None:
-    make_networks(client, two_networks(HOSTS), run, 60)
+    make_networks(client, two_networks(HOSTS), run, print, 60)
     found = client.api.networks(filters={"label": f"{labels.RUN}={run.id}"})
     assert [network["Internal"] for network in found] == [True, True]

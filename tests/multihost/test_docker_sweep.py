@@ -38,7 +38,7 @@ def networks_of(client: DockerClient, run_id: str) -> int:
 
 def test_what_a_dead_owner_left_is_swept(client: DockerClient, engine: DockerEngine) -> None:
     dead = RunTag(secrets.token_hex(4), "dead", a_dead_owner())
-    make_networks(client, two_networks(HOSTS), dead, 60)
+    make_networks(client, two_networks(HOSTS), dead, print, 60)
     # Another run that starts meanwhile may be quicker than we are.
     engine.sweep(60)
     assert networks_of(client, dead.id) == 0
@@ -50,7 +50,7 @@ def test_what_an_owner_elsewhere_claims_is_left_alone(
 ) -> None:
     owner = dataclasses.replace(a_dead_owner(), **{claim: "f00d"})
     elsewhere = RunTag(secrets.token_hex(4), "elsewhere", owner)
-    make_networks(client, two_networks(HOSTS), elsewhere, 60)
+    make_networks(client, two_networks(HOSTS), elsewhere, print, 60)
     try:
         assert elsewhere.id not in engine.sweep(60)
         assert networks_of(client, elsewhere.id) == 2
@@ -61,6 +61,6 @@ def test_what_an_owner_elsewhere_claims_is_left_alone(
 def test_a_living_owners_run_is_left_alone(
     client: DockerClient, engine: DockerEngine, run: RunTag
 ) -> None:
-    make_networks(client, two_networks(HOSTS), run, 60)
+    make_networks(client, two_networks(HOSTS), run, print, 60)
     assert run.id not in engine.sweep(60)
     assert networks_of(client, run.id) == 2

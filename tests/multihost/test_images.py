@@ -6,14 +6,17 @@ import uuid
 import pytest
 
 from fedtest.data import mnist
+from fedtest.engine.base import RunTag
 from fedtest.engine.docker import context, images, volumes
 from fedtest.engine.docker.client import DockerClient
 from fedtest.engine.docker.files import read_file, unstarted
-from fedtest.engine.docker.labels import RUN
+from fedtest.engine.docker.labels import RUN, of_run
+from fedtest.engine.owner import Owner
 from fedtest.errors import DataError, ImageError
 from fedtest.plan import BuildSpec, ImagePlan
 
 NODE = ImagePlan()
+MARKS = of_run(RunTag(uuid.uuid4().hex[:8], "images", Owner.me()))
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def node(client):
-    return images.ensure_image(client, NODE, progress=print)
+    return images.ensure_image(client, NODE, progress=print, labels=MARKS)
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def dockerfile(tmp_path, text):
 
 
 def test_the_second_time_nothing_is_built(client, node):
-    assert images.ensure_image(client, NODE, progress=pytest.fail) == node
+    assert images.ensure_image(client, NODE, progress=pytest.fail, labels=MARKS) == node
 
 
 def test_the_node_image_tells_its_versions(client, node):
@@ -88,9 +91,9 @@ def test_a_change_of_code_builds_but_one_step(client, node, labels, made, monkey
 def test_an_image_on_top_of_the_node_image(client, labels, made, tmp_path):
     plan = dockerfile(tmp_path, "ARG FEDTEST_NODE\nFROM ${FEDTEST_NODE}\nCOPY x /x\n")
     (tmp_path / "x").write_text(uuid.uuid4().hex)
-    tag = images.ensure_image(client, plan, progress=print)
+    tag = images.ensure_image(client, plan, progress=print, labels=MARKS)
     made.append(tag)
-    assert images.ensure_image(client, plan, progress=pytest.fail) == tag
+    assert images.ensure_image(client, plan, progress=pytest.fail, labels=MARKS) == tag
     with unstarted(client, tag, labels) as container:
         assert read_file(client, container, "/x") == (tmp_path / "x").read_bytes()
         with pytest.raises(FileNotFoundError):
@@ -104,7 +107,7 @@ def test_a_failed_build_shows_its_end_and_leaves_no_container(client, mark, tmp_
         f"ARG FEDTEST_NODE\nFROM ${{FEDTEST_NODE}}\nLABEL {RUN}={mark}\nRUN echo why; exit 7\n",
     )
     with pytest.raises(ImageError, match="why") as caught:
-        images.ensure_image(client, plan, progress=print)
+        images.ensure_image(client, plan, progress=print, labels=MARKS)
     assert "7" in caught.value.message
     assert containers(client, {RUN: mark}) == []
 
@@ -120,7 +123,7 @@ def test_leaving_a_build_stops_it(client, mark, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        images.ensure_image(client, plan, progress=leave)
+        images.ensure_image(client, plan, progress=leave, labels=MARKS)
     wait = threading.Event()
     for _ in range(100):
         if not containers(client, {RUN: mark}):
@@ -132,7 +135,7 @@ def test_leaving_a_build_stops_it(client, mark, tmp_path):
 def test_an_image_that_is_nowhere(client):
     name = "registry.invalid/no/such:image"
     with pytest.raises(ImageError, match="could not be pulled"):
-        images.ensure_image(client, ImagePlan(name=name), progress=print)
+        images.ensure_image(client, ImagePlan(name=name), progress=print, labels=MARKS)
 
 
 def test_a_volume_is_filled_once_and_again_if_it_is_not_whole(

@@ -134,7 +134,7 @@ def test_logs_are_told_apart_by_host_and_process(tmp_path: Path) -> None:
 def test_a_host_is_kept_as_it_printed_itself_and_parsed(tmp_path: Path) -> None:
     directory = make(tmp_path)
     engine, run, plan = FakeEngine(), RunTag("r", "s", Owner.me()), two_networks(HOSTS)
-    found = engine.realise(plan, run, engine.prepare(plan, run, print), 1)["a"]
+    found = engine.realise(plan, run, engine.prepare(plan, run, print), print, 1)["a"]
     directory.snapshot("before", "a", found)
     hosts = directory.path / "hosts"
     assert (hosts / "a.before.txt").read_text(encoding="utf-8") == found.text

@@ -53,7 +53,7 @@ class Case:
         self.run = RunTag("r", "s", Owner.me())
         self.hosts = ["a", "b"]
         before = self.engine.realise(
-            self.plan, self.run, self.engine.prepare(self.plan, self.run, print), 1
+            self.plan, self.run, self.engine.prepare(self.plan, self.run, print), print, 1
         )
         self.evidence = Evidence(self.plan, before=dict(before))
         for process in self.plan.processes:

@@ -26,7 +26,7 @@ PLAN = two_networks(HOSTS)
 @pytest.fixture
 def there() -> dict[str, Snapshot]:
     engine, run = FakeEngine(), RunTag("r", "s", Owner.me())
-    return dict(engine.realise(PLAN, run, engine.prepare(PLAN, run, print), 1))
+    return dict(engine.realise(PLAN, run, engine.prepare(PLAN, run, print), print, 1))
 
 
 def change(there: dict[str, Snapshot], host: str, name: str, **fields: object) -> None:

@@ -72,9 +72,14 @@ class Faulty(FakeEngine):
         return super().prepare(plan, run, progress)
 
     def realise(
-        self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+        self,
+        plan: Plan,
+        run: RunTag,
+        prepared: Prepared,
+        progress: Callable[[str], None],
+        deadline: float,
     ) -> Mapping[str, Snapshot]:
-        found = super().realise(plan, run, prepared, deadline)
+        found = super().realise(plan, run, prepared, progress, deadline)
         self.at("realise")
         return found
 
@@ -230,11 +235,15 @@ class TestInvalid:
             "Start one.",
         )
 
+    def test_what_a_dead_run_left_may_be_stuck_without_harm_to_this_one(self, lab: Lab) -> None:
+        run = lab.run(scenario("true", EXIT), Faulty("sweep", throws(EngineError("stuck"))))
+        assert run.result.verdict is Verdict.PASSED
+        assert [event["error"] for event in run.events("not swept")] == ["stuck"]
+
     @pytest.mark.parametrize(
         ("stage", "error", "left"),
         [
             ("info", EngineUnavailable("no"), START),
-            ("sweep", EngineError("no"), START),
             ("prepare", ImageError("no"), START),
             ("prepare", DataError("no"), START),
             ("realise", EngineError("no"), PLANNED),
@@ -274,13 +283,18 @@ class TestInvalid:
             tries = 0
 
             def realise(
-                self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+                self,
+                plan: Plan,
+                run: RunTag,
+                prepared: Prepared,
+                progress: Callable[[str], None],
+                deadline: float,
             ) -> Mapping[str, Snapshot]:
                 self.tries += 1
                 if self.tries <= 3:
                     subnet = plan.networks[0].subnet
                     raise SubnetTaken(f"{subnet} is in use", subnet=subnet)
-                return super().realise(plan, run, prepared, deadline)
+                return super().realise(plan, run, prepared, progress, deadline)
 
         run = lab.run(scenario("true", EXIT), Crowded())
         assert run.result.verdict is Verdict.PASSED

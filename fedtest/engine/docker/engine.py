@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from fedtest.engine import inside, snapshot
+from fedtest.engine import inside
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.docker import images, labels, removal, volumes
 from fedtest.engine.docker.client import engine_errors
-from fedtest.engine.docker.hosts import API_NAMES, Hosts, run_script
+from fedtest.engine.docker.hosts import API_NAMES, Hosts, parsed
 from fedtest.engine.docker.networks import make_networks
 from fedtest.engine.docker.processes import signal_processes, start_process
 from fedtest.engine.docker.reach import reach
+from fedtest.engine.docker.scripts import run_script
 from fedtest.engine.netem import has_netem
-from fedtest.engine.parallel import each
+from fedtest.engine.parallel import Workers
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
@@ -26,12 +27,16 @@ if TYPE_CHECKING:
 
 _SIGNAL_DEADLINE = 30.0
 
+_QUEUE = 1800.0
+"""Seconds to wait for runs that hold the same fixed subnet: as long as a few of them take."""
+
 
 class DockerEngine(Engine):
     """Hosts as containers. EngineUnavailable if none answers at `base_url` or DOCKER_HOST."""
 
     def __init__(self, base_url: str | None = None) -> None:
         self._client = reach(base_url)
+        self._workers = Workers()
 
     def info(self) -> EngineInfo:
         client = self._client
@@ -75,25 +80,40 @@ class DockerEngine(Engine):
             )
             for name in sets
         }
-        versions = {tag: images.image_versions(self._client, tag) for tag in found.values()}
+        versions = {
+            tag: {
+                # A name can be given to another image; this is the one that was used.
+                "id": images.image_id(self._client, tag) or "",
+                **images.image_versions(self._client, tag),
+            }
+            for tag in found.values()
+        }
         return Prepared(images=found, data=data, versions=versions)
 
     def realise(
-        self, plan: Plan, run: RunTag, prepared: Prepared, deadline: float
+        self,
+        plan: Plan,
+        run: RunTag,
+        prepared: Prepared,
+        progress: Callable[[str], None],
+        deadline: float,
     ) -> Mapping[str, Snapshot]:
+        make_networks(self._client, plan, run, progress, _QUEUE)
         end = time.monotonic() + deadline
-        make_networks(self._client, plan, run, deadline)
         hosts = Hosts(self._client, run, prepared)
-        return each(
+        return self._workers.each(
             lambda name: hosts.realise(plan.host(name), end),
             [host.name for host in plan.hosts],
             doing="starting hosts",
-            deadline=max(end - time.monotonic(), 0),
+            deadline=deadline,
         )
 
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
-        return each(
-            lambda host: snapshot.parse(run_script(self._client, run, host, inside.SNAPSHOT)),
+        end = time.monotonic() + deadline
+        return self._workers.each(
+            lambda host: parsed(
+                host, run_script(self._client, run, host, inside.SNAPSHOT, end=end)
+            ),
             hosts,
             doing="looking into hosts",
             deadline=deadline,
@@ -104,7 +124,7 @@ class DockerEngine(Engine):
     ) -> Mapping[ProcessKey, int]:
         end = time.monotonic() + deadline
         plans = {ProcessKey(plan.host, plan.name): plan for plan in processes}
-        return each(
+        return self._workers.each(
             lambda key: start_process(self._client, run, plans[key], sink, end),
             plans,
             doing="starting processes",
@@ -112,14 +132,17 @@ class DockerEngine(Engine):
         )
 
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+        end = time.monotonic() + _SIGNAL_DEADLINE
         by_host: dict[str, list[int]] = {}
         for key, pid in pids.items():
             by_host.setdefault(key.host, []).append(pid)
-        each(
-            lambda host: signal_processes(self._client, run, host, by_host[host], number),
-            by_host,
-            doing=f"sending signal {number}",
-            deadline=_SIGNAL_DEADLINE,
+
+        def send(host: str) -> None:
+            pids_there = by_host[host]
+            signal_processes(self._client, run, host, pids_there, number=number, end=end)
+
+        self._workers.each(
+            send, by_host, doing=f"sending signal {number}", deadline=_SIGNAL_DEADLINE
         )
 
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
@@ -127,16 +150,18 @@ class DockerEngine(Engine):
             with engine_errors(f"restarting host {host}"):
                 self._client.api.restart(labels.container_name(run.id, host), timeout=0)
 
-        each(power_cycle, hosts, doing="restarting hosts", deadline=deadline)
+        self._workers.each(power_cycle, hosts, doing="restarting hosts", deadline=deadline)
 
     def destroy(self, run_id: str, deadline: float) -> int:
-        return removal.destroy(self._client, run_id, deadline)
+        return removal.destroy(self._client, self._workers, run_id, deadline)
 
     def sweep(self, deadline: float) -> Mapping[str, int]:
+        end = time.monotonic() + deadline
         return {
-            run_id: removal.destroy(self._client, run_id, deadline)
+            run_id: self.destroy(run_id, max(end - time.monotonic(), 1.0))
             for run_id in removal.dead_runs(self._client)
         }
 
     def close(self) -> None:
+        self._workers.close()
         self._client.close()

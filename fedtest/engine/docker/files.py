@@ -48,7 +48,7 @@ def unstarted(
         yield container
     finally:
         with engine_errors("removing a helper container"), gone_is_fine():
-            client.api.remove_container(container, force=True)
+            client.api.remove_container(container, force=True, v=True)
 
 
 def read_file(client: DockerClient, container: str, path: str) -> bytes:

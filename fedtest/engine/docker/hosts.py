@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from docker.types import LogConfig, Mount
 
 from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.client import close_response, engine_errors, gone_is_fine
-from fedtest.errors import DeadlineError, EngineError
+from fedtest.engine.docker.client import engine_errors, gone_is_fine
+from fedtest.engine.docker.frames import Frames, described
+from fedtest.engine.docker.scripts import run_script
+from fedtest.errors import EngineError
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
@@ -47,28 +47,28 @@ class Hosts:
         state = self._present.get(host.name)
         if state is None:
             self._create(host)
-        if state != "running":
-            with engine_errors(f"starting host {host.name}"):
-                self._client.api.start(self._name(host.name))
-        text = self._log(
-            self._name(host.name),
-            f"host {host.name}",
-            end,
-            since=None if state is None else self._started_at(host.name),
-        )
+        if state == "running":
+            text = run_script(self._client, self._run, host.name, inside.SNAPSHOT_WHEN_UP, end=end)
+        else:
+            text = self._started(self._name(host.name), f"host {host.name}", end)
         if self._client.api_version < API_NAMES:
             text = self._rename(host, end)
-        elif state is not None:
-            # What it said when it started may be long ago.
-            text = run_script(self._client, self._run, host.name, inside.SNAPSHOT)
-        return snapshot.parse(text)
+        return parsed(host.name, text)
 
-    def _started_at(self, host: str) -> float:
-        """Of the host's last start, in seconds since the epoch: its log has earlier ones too."""
-        with engine_errors(f"asking when host {host} was started"):
-            told = self._client.api.inspect_container(self._name(host))["State"]["StartedAt"]
-        # Nanoseconds, which Python does not parse: microseconds will do.
-        return datetime.fromisoformat(f"{told[:26].rstrip('Z')}+00:00").timestamp()
+    def _started(self, container: str, whom: str, end: float) -> str:
+        """Start a container of ours; what it says of itself."""
+        with engine_errors(f"starting {whom}"):
+            # Attached before it starts, so that whatever it logs to, nothing is missed.
+            frames = Frames(
+                self._client.api.attach_socket(
+                    container, params={"stdout": 1, "stderr": 1, "stream": 1}
+                )
+            )
+            try:
+                self._client.api.start(container)
+                return described(frames, whom, end)
+            finally:
+                frames.close()
 
     def _name(self, host: str) -> str:
         return labels.container_name(self._run.id, host)
@@ -121,23 +121,6 @@ class Hosts:
                     ipv4_address=str(item.address.ip),
                 )
 
-    def _log(self, container: str, whom: str, end: float, since: float | None = None) -> str:
-        """What a container's process printed, up to its closing line."""
-        text = ""
-        with engine_errors(f"reading what {whom} says of itself"):
-            stream = self._client.api.logs(container, stream=True, follow=True, since=since)
-            try:
-                for piece in stream:
-                    text += piece.decode("utf-8", "replace")
-                    if inside.END in text:
-                        return text
-                    if time.monotonic() > end:
-                        raise DeadlineError(f"{whom}: not ready in time; it said: {text[-500:]}")
-            finally:
-                stream.close()
-                close_response(stream)
-        raise EngineError(f"{whom}: its first process ended; it said: {text[-500:]!r}")
-
     def _rename(self, host: HostPlan, end: float) -> str:
         """For engines that cannot name interfaces: from a helper in the host's namespace."""
         api = self._client.api
@@ -166,21 +149,17 @@ class Hosts:
                         log_config=LogConfig(type="json-file", config={"max-size": "1m"}),
                     ),
                 )
-                api.start(helper)
-                return self._log(helper, f"naming the interfaces of host {host.name}", end)
+                return self._started(helper, f"naming the interfaces of host {host.name}", end)
             finally:
                 with gone_is_fine():
                     api.remove_container(helper, force=True, v=True)
 
 
-def run_script(client: DockerClient, run: RunTag, host: str, script: str, *words: str) -> str:
-    """What a short shell script prints, run as root in a host."""
-    with engine_errors(f"looking into host {host}"):
-        execution = client.api.exec_create(
-            labels.container_name(run.id, host),
-            ["/bin/sh", "-c", script, "fedtest", *words],
-            user="0:0",
-            stderr=False,
-        )
-        output = client.api.exec_start(execution["Id"])
-    return str(output.decode("utf-8", "replace"))
+def parsed(host: str, text: str) -> snapshot.Snapshot:
+    """What a host said of itself, read; EngineError if it cannot be."""
+    try:
+        return snapshot.parse(text)
+    except ValueError as error:
+        raise EngineError(
+            f"host {host}: {error}", remedy="An image for hosts needs sh, tail, cat, ls and sleep."
+        ) from error

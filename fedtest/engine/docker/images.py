@@ -58,7 +58,7 @@ def ensure_image(
     plan: ImagePlan,
     *,
     progress: Callable[[str], None],
-    labels: Mapping[str, str] | None = None,
+    labels: Mapping[str, str],
 ) -> str:
     """The engine's name of the image that `plan` asks for, made if need be.
 
@@ -76,7 +76,7 @@ def node_image(
     client: DockerClient,
     *,
     progress: Callable[[str], None],
-    labels: Mapping[str, str] | None = None,
+    labels: Mapping[str, str],
 ) -> str:
     """The tag of the node image, built if it is missing or out of date. ImageError."""
     with node_context() as context:
@@ -90,7 +90,7 @@ def node_image(
             if not image_id(client, tag):
                 progress("building the node image")
                 built = build(client, context, "the node image", progress, args={"BASE": base})
-                _label_versions(client, built, tag, labels or {})
+                _label_versions(client, built, tag, labels)
                 progress(f"built {tag}")
             return tag
 
@@ -107,7 +107,7 @@ def user_image(
     spec: BuildSpec,
     *,
     progress: Callable[[str], None],
-    labels: Mapping[str, str] | None = None,
+    labels: Mapping[str, str],
 ) -> str:
     """The tag of an image built from a user's directory, if it changed since. ImageError.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from ipaddress import IPv4Network
 from pathlib import Path
@@ -17,6 +18,8 @@ from fedtest.engine.routes import routes
 from fedtest.errors import DeadlineError, EngineError, SubnetTaken
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fedtest.engine.base import RunTag
     from fedtest.engine.docker.client import DockerClient
     from fedtest.plan import NetworkPlan, Plan
@@ -24,11 +27,18 @@ if TYPE_CHECKING:
 _POLL = 0.2
 
 
-def make_networks(client: DockerClient, plan: Plan, run: RunTag, deadline: float) -> None:
+def make_networks(
+    client: DockerClient,
+    plan: Plan,
+    run: RunTag,
+    progress: Callable[[str], None],
+    deadline: float,
+) -> None:
     """Make the plan's networks that are not there yet.
 
     In the order of their subnets: runs that want the same fixed subnets take
-    them in one order, so that none waits for one that waits for it.
+    them in one order, so that none waits for one that waits for it. `deadline`
+    is for that waiting; `progress` says whom for.
     """
     end = time.monotonic() + deadline
     with engine_errors("listing the run's networks"):
@@ -36,37 +46,44 @@ def make_networks(client: DockerClient, plan: Plan, run: RunTag, deadline: float
     there = {network["Labels"].get(labels.NETWORK) for network in present}
     for network in sorted(plan.networks, key=lambda item: item.subnet):
         if network.name not in there:
-            _make(client, network, run, end)
+            _make(client, network, run, progress, end)
 
 
-def _make(client: DockerClient, network: NetworkPlan, run: RunTag, end: float) -> None:
+def _make(
+    client: DockerClient,
+    network: NetworkPlan,
+    run: RunTag,
+    progress: Callable[[str], None],
+    end: float,
+) -> None:
     if network.fixed:
         _refuse_routes(client, network)
-    waited_for = ""
+    said = ""
     while True:
         try:
             _create(client, network, run)
         except SubnetTaken:
             if not network.fixed:
                 raise
-            holder = _holder(client, network.subnet)
-            if holder is None:
-                continue  # It was given back just now.
-            waited_for = _who(holder)
-            if holder["Labels"].get(labels.RUN) is None:
-                raise EngineError(
-                    f"network {network.name}: subnet {network.subnet} overlaps {waited_for}",
-                    remedy="Choose another `subnet`, or leave it out where the address "
-                    "does not matter.",
-                ) from None
         else:
             return
+        holder = _holder(client, network.subnet)
+        if holder is not None and holder["Labels"].get(labels.RUN) is None:
+            raise EngineError(
+                f"network {network.name}: subnet {network.subnet} overlaps the engine's "
+                f"network {holder['Name']!r}",
+                remedy="Choose another `subnet`, or leave it out where the address "
+                "does not matter.",
+            )
+        whom = _who(holder)
         if time.monotonic() > end:
             raise DeadlineError(
-                f"network {network.name}: subnet {network.subnet} is held by {waited_for}",
-                remedy="Wait for that run, or end it; `python -m fedtest clean` removes what "
-                "dead runs left.",
+                f"network {network.name}: subnet {network.subnet} is held by {whom}",
+                remedy="Wait for that run, or end it; `fedtest clean` removes what dead runs left.",
             )
+        if whom != said:
+            progress(f"subnet {network.subnet} is held by {whom}; waiting for it")
+            said = whom
         time.sleep(_POLL)
 
 
@@ -100,28 +117,35 @@ def _holder(client: DockerClient, subnet: IPv4Network) -> dict[str, Any] | None:
     return None
 
 
-def _who(network: dict[str, Any]) -> str:
-    run = network["Labels"].get(labels.RUN)
-    if run is None:
-        return f"the engine's network {network['Name']!r}"
+def _who(network: dict[str, Any] | None) -> str:
+    """Whose it is. The engine takes an address range before it lists its network, so: None."""
+    if network is None:
+        return "a network that is being made or removed"
     owner = Owner.parse(network["Labels"].get(labels.OWNER, ""))
-    scenario = network["Labels"].get(labels.SCENARIO)
+    run, scenario = network["Labels"][labels.RUN], network["Labels"].get(labels.SCENARIO)
+    if owner is not None and owner.is_dead():
+        return f"run {run} of scenario {scenario}, whose process is dead (`fedtest clean`)"
     return f"run {run} of scenario {scenario} (process {owner.pid if owner else 'unknown'})"
 
 
 def _refuse_routes(client: DockerClient, network: NetworkPlan) -> None:
-    """A fixed subnet that is routed elsewhere would cut the machine off from it."""
+    """A fixed subnet that is routed elsewhere would cut the machine off from it.
+
+    Routes of engines' bridges do not count: the engine refuses those itself.
+    """
     if not client.url.startswith("unix:") or not Path("/proc/net/route").exists():
         return  # The engine is on another machine, whose routes we cannot see.
+    # Routes first: a bridge is there before the engine lists its network, and
+    # gone only after it has stopped to.
+    found = routes(Path("/proc/net/route").read_text(encoding="ascii"))
     with engine_errors("listing the engine's networks"):
         bridges = {
-            (item.get("Options") or {}).get(
-                "com.docker.network.bridge.name", f"br-{item['Id'][:12]}"
-            )
+            (item.get("Options") or {}).get("com.docker.network.bridge.name", "")
             for item in client.api.networks()
         }
-    for route in routes(Path("/proc/net/route").read_text(encoding="ascii")):
-        if route.interface not in bridges and route.destination.overlaps(network.subnet):
+    for route in found:
+        ours = route.interface in bridges or re.fullmatch(r"br-[0-9a-f]{12}", route.interface)
+        if not ours and route.destination.overlaps(network.subnet):
             raise EngineError(
                 f"network {network.name}: subnet {network.subnet} overlaps this machine's route "
                 f"{route.destination} dev {route.interface}",

@@ -8,33 +8,29 @@ own, and the exit status is asked for when the stream ends.
 
 from __future__ import annotations
 
-import select
-import struct
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from fedtest.engine import inside
 from fedtest.engine.base import ProcessKey
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.client import close_response, engine_errors
+from fedtest.engine.docker.client import engine_errors
+from fedtest.engine.docker.frames import Frames
+from fedtest.engine.docker.scripts import run_script
 from fedtest.errors import DeadlineError, EngineError, FedtestError
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Iterator
-
     from fedtest.engine.base import RunTag, Sink
     from fedtest.engine.docker.client import DockerClient
     from fedtest.plan import ProcessPlan
 
 _IDLE = 2.0
-"""Seconds of silence after which we ask whether the process still runs: a
-descendant that keeps its output open would hide its end."""
+"""Seconds after which we ask whether the process still runs: a descendant that
+keeps its output open, and perhaps talks on, would hide its end."""
 
-_HEADER = struct.Struct(">BxxxL")
-_STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
-_CHUNK = 1 << 16
+_DRAIN = 0.2
+"""Seconds of silence after which a process known to have ended has said all."""
 
 
 def start_process(
@@ -50,64 +46,24 @@ def start_process(
             environment=dict(plan.env),
         )["Id"]
         stream = client.api.exec_start(execution, socket=True)
-    watcher = _Watcher(client, execution, key, _Frames(stream), sink)
+    watcher = _Watcher(client, execution, key, Frames(stream), sink)
     threading.Thread(target=watcher.watch, name=str(key), daemon=True).start()
     return watcher.pid(end)
 
 
 def signal_processes(
-    client: DockerClient, run: RunTag, host: str, pids: list[int], number: int
+    client: DockerClient, run: RunTag, host: str, pids: list[int], *, number: int, end: float
 ) -> None:
     """Signal processes and their groups; one that has ended is no error."""
-    script = 'n=$1; shift; for p; do kill -"$n" -"$p" 2>/dev/null || kill -"$n" "$p"; done'
-    with engine_errors(f"sending signal {number} in host {host}"):
-        execution = client.api.exec_create(
-            labels.container_name(run.id, host),
-            ["/bin/sh", "-c", script, "fedtest", str(number), *map(str, pids)],
-            user="0:0",
-        )
-        client.api.exec_start(execution["Id"])
-
-
-class _Frames:
-    """The engine's stream of frames: eight bytes of header, then that many of content."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream  # Keeps the response alive.
-        self._socket: socket.socket = stream._sock  # noqa: SLF001 - the SDK has no other way
-        self._socket.setblocking(False)
-        self._buffer = bytearray()
-
-    def __iter__(self) -> Iterator[tuple[Literal["stdout", "stderr"], bytes] | None]:
-        """Frames as they come, None after each time of silence, until the stream ends."""
-        while True:
-            while len(self._buffer) >= _HEADER.size:
-                kind, length = _HEADER.unpack_from(self._buffer)
-                if len(self._buffer) < _HEADER.size + length:
-                    break
-                data = bytes(self._buffer[_HEADER.size : _HEADER.size + length])
-                del self._buffer[: _HEADER.size + length]
-                yield _STREAMS[kind], data
-            poll = select.poll()
-            poll.register(self._socket, select.POLLIN)
-            if not poll.poll(_IDLE * 1000):
-                yield None
-                continue
-            data = self._socket.recv(_CHUNK)
-            if not data:
-                return
-            self._buffer += data
-
-    def close(self) -> None:
-        self._socket.close()
-        close_response(self._stream)
+    script = 'n=$1; shift; for p; do kill -"$n" -"$p" || kill -"$n" "$p"; done 2>/dev/null'
+    run_script(client, run, host, script, str(number), *map(str, pids), end=end)
 
 
 class _Watcher:
     """Reads one process's stream to its end."""
 
     def __init__(
-        self, client: DockerClient, execution: str, key: ProcessKey, frames: _Frames, sink: Sink
+        self, client: DockerClient, execution: str, key: ProcessKey, frames: Frames, sink: Sink
     ) -> None:
         self._client = client
         self._execution = execution
@@ -117,6 +73,8 @@ class _Watcher:
         self._pid: int | None = None
         self._error: FedtestError | None = None
         self._told = threading.Event()
+        self._first = bytearray()
+        self._errors = bytearray()
 
     def pid(self, end: float) -> int:
         """The process's id, once it has told it."""
@@ -131,11 +89,11 @@ class _Watcher:
             with engine_errors(f"watching {self._key}"):
                 self._read()
                 status = self._status()
-        except (FedtestError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for this process
             self._error = (
                 error
                 if isinstance(error, FedtestError)
-                else EngineError(f"watching {self._key}: {error}")
+                else EngineError(f"watching {self._key}: {type(error).__name__}: {error}")
             )
             if self._pid is not None:
                 self._sink.lost(self._key, self._error)
@@ -148,29 +106,32 @@ class _Watcher:
             self._frames.close()
 
     def _read(self) -> None:
-        first = bytearray()
-        errors = bytearray()  # Order is not kept between the streams: these may come first.
-        for frame in self._frames:
-            if frame is None:
-                if not self._running():
-                    break
-                continue
-            stream, data = frame
-            if self._pid is None:
-                (first if stream == "stdout" else errors).extend(data)
-                if b"\n" not in first:
-                    continue
-                self._pid, data = _told_pid(bytes(first), self._key)
-                stream = "stdout"
-                self._told.set()
-            if errors:
-                self._sink.output(self._key, "stderr", bytes(errors))
-                errors.clear()
-            if data:
-                self._sink.output(self._key, stream, data)
+        """To the stream's end, or to the process's if a descendant keeps the stream open."""
+        while not self._frames.ended:
+            self._forward(_IDLE, _IDLE)
+            if not self._frames.ended and not self._running():
+                # It may have said its last words since we stopped reading.
+                self._forward(_DRAIN, _IDLE)
+                break
         if self._pid is None:
-            said = (first + errors).decode("utf-8", "replace")
+            said = (self._first + self._errors).decode("utf-8", "replace")
             raise EngineError(f"{self._key}: could not be started: {said}")
+
+    def _forward(self, silence: float, limit: float) -> None:
+        for stream, data in self._frames.read(silence, limit=limit):
+            rest = data
+            if self._pid is None:
+                # Order is not kept between the streams: errors may come first.
+                (self._first if stream == "stdout" else self._errors).extend(data)
+                if b"\n" not in self._first:
+                    continue
+                self._pid, rest = _told_pid(bytes(self._first), self._key)
+                self._told.set()
+                if self._errors:
+                    self._sink.output(self._key, "stderr", bytes(self._errors))
+                stream = "stdout"  # noqa: PLW2901 - what is left over is of that one
+            if rest:
+                self._sink.output(self._key, stream, rest)
 
     def _running(self) -> bool:
         return bool(self._client.api.exec_inspect(self._execution)["Running"])

@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
-
-from docker.errors import APIError
+from typing import TYPE_CHECKING
 
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.client import engine_errors, explanation, gone_is_fine
+from fedtest.engine.docker.client import engine_errors, gone_is_fine
 from fedtest.engine.owner import Owner
-from fedtest.engine.parallel import each
-from fedtest.errors import DeadlineError
+from fedtest.errors import DeadlineError, EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from fedtest.engine.docker.client import DockerClient
+    from fedtest.engine.parallel import Workers
 
 _POLL = 0.1
 
+_AS_LONG_AS_CALLS = 3600.0
+"""Seconds: no bound of its own, since every call has one."""
 
-def destroy(client: DockerClient, run_id: str, deadline: float) -> int:
+
+def destroy(client: DockerClient, workers: Workers, run_id: str, deadline: float) -> int:
     """Remove a run's containers, then its networks; how many things were removed.
 
     Looks again until both lists are empty: a call that was under way when the
-    run was interrupted may still have made something after the first look.
+    run was interrupted may still have made something after the first look, and
+    an endpoint may outlive its container by a moment. What cannot be removed
+    does not keep the rest; at the deadline the error says what it is and why.
     """
     end = time.monotonic() + deadline
     wanted = {"label": f"{labels.RUN}={run_id}"}
@@ -33,30 +36,44 @@ def destroy(client: DockerClient, run_id: str, deadline: float) -> int:
     while True:
         with engine_errors(f"listing what run {run_id} left"):
             containers = client.api.containers(all=True, filters=wanted)
-        left = max(end - time.monotonic(), 1.0)
-        names = {item["Id"]: item["Names"][0].lstrip("/") for item in containers}
-        each(
-            lambda found: _remove_container(client, *found),
-            names.items(),
-            doing="removing containers",
-            deadline=left,
-        )
-        with engine_errors(f"listing the networks run {run_id} left"):
             networks = client.api.networks(filters=wanted)
-        for network in networks:
-            _remove_network(client, network)
-        found = names.keys() | {network["Id"] for network in networks}
-        if not found:
+        if not containers and not networks:
             return len(removed)
-        if time.monotonic() > end:
+        slow = any(item["Id"] in removed for item in [*containers, *networks])
+        failed: dict[str, str] = {}
+        for remove, found in (
+            (_remove_container, {item["Id"]: item["Names"][0].lstrip("/") for item in containers}),
+            (_remove_network, {item["Id"]: item["Name"] for item in networks}),
+        ):
+            failed |= _remove_all(client, workers, remove, found)
+            removed |= found.keys()
+        if (failed or slow) and time.monotonic() > end:
             raise DeadlineError(
-                f"run {run_id}: still there after {deadline:g} s: "
-                + ", ".join([*names.values(), *(network["Name"] for network in networks)]),
-                remedy=f"`python -m fedtest clean {run_id}` tries again.",
+                f"run {run_id}: still there after {deadline:g} s:\n"
+                + "\n".join(f"  {why}" for why in failed.values() or ["  the engine is slow"]),
+                remedy=f"`fedtest clean {run_id}` tries again.",
             )
-        if found <= removed:
+        if failed or slow:
             time.sleep(_POLL)
-        removed |= found
+
+
+def _remove_all(
+    client: DockerClient,
+    workers: Workers,
+    remove: Callable[[DockerClient, str, str], None],
+    found: Mapping[str, str],
+) -> dict[str, str]:
+    """Why each that could not be removed could not, by id."""
+
+    def attempt(item: tuple[str, str]) -> str:
+        try:
+            remove(client, *item)
+        except EngineError as error:
+            return error.message
+        return ""
+
+    told = workers.each(attempt, found.items(), doing="removing", deadline=_AS_LONG_AS_CALLS)
+    return {item: why for (item, _), why in told.items() if why}
 
 
 def _remove_container(client: DockerClient, container_id: str, name: str) -> None:
@@ -64,14 +81,9 @@ def _remove_container(client: DockerClient, container_id: str, name: str) -> Non
         client.api.remove_container(container_id, force=True, v=True)
 
 
-def _remove_network(client: DockerClient, network: dict[str, Any]) -> None:
-    with engine_errors(f"removing network {network['Name']}"), gone_is_fine():
-        try:
-            client.api.remove_network(network["Id"])
-        except APIError as error:
-            # An endpoint may outlive its container by a moment; the next look retries.
-            if "active endpoints" not in explanation(error):
-                raise
+def _remove_network(client: DockerClient, network_id: str, name: str) -> None:
+    with engine_errors(f"removing network {name}"), gone_is_fine():
+        client.api.remove_network(network_id)
 
 
 def dead_runs(client: DockerClient) -> Mapping[str, str]:
