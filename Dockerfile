@@ -39,6 +39,7 @@ ENV USE_LIBUV=0 \
     PYTHONDONTWRITEBYTECODE=1
 
 LABEL fedtest.image=node
+WORKDIR /home/fedtest
 
 # Last, so that a change of fedtest's code leaves the layers above in the cache.
 COPY fedtest /opt/fedtest/fedtest

@@ -27,6 +27,7 @@ def report(title: str, columns: list[str], rows: list[list[str]], numbers: dict[
     Console(width=120).print(table)
     path = Path(__file__).parent / "results" / f"{title}.json"
     path.parent.mkdir(exist_ok=True)
-    machine = {"kernel": platform.release(), "python": platform.python_version()}
+    kernel = ".".join(platform.release().split(".")[:2])
+    machine = {"kernel": kernel, "python": platform.python_version()}
     path.write_text(json.dumps({"machine": machine, **numbers}, indent=2) + "\n", encoding="utf-8")
     print(f"written to {path}")

@@ -11,6 +11,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from fedtest.engine.base import ProcessKey
+from fedtest.engine.base import ProcessKey
 from fedtest.reporters.printable import PatientConsole, printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
@@ -19,7 +21,6 @@ from fedtest.values import PREFIX
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from fedtest.engine.base import ProcessKey
     from fedtest.plan import Plan
     from fedtest.run.result import Result
 
@@ -51,6 +52,8 @@ class TerminalReporter(Observer):
 
     def planned(self, plan: Plan) -> None:
         self._note = f"{len(plan.hosts)} hosts on {len(plan.networks)} networks"
+        # In the plan's order, whoever speaks first.
+        self._newest = {ProcessKey(item.host, item.name): Text() for item in plan.processes}
 
     def stage_started(self, name: str) -> None:
         self._stage, self._began, self._note = name, time.monotonic(), ""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from fedtest.engine.base import Engine, RunTag
+    from fedtest.engine.snapshot import TcpSocket
     from fedtest.run.artifacts import RunDirectory
     from fedtest.run.events import EventLog, Inbox, Item
     from fedtest.run.evidence import Evidence
@@ -54,6 +55,7 @@ class Supervisor:
         self._run = run
         self._evidence = evidence
         self._inbox = inbox
+        self._directory = directory
         self._events = events
         self._observer = observer
         self._clock = clock
@@ -98,6 +100,20 @@ class Supervisor:
                 self.problems.append(
                     Problem(Verdict.INVALID, f"{key}: its log could not be written: {why}")
                 )
+        self._keep_sockets()
+
+    def _keep_sockets(self) -> None:
+        """What was seen of sockets while processes ran is gone from the hosts by now."""
+        seen: dict[str, dict[str, list[TcpSocket]]] = {}
+        for key, state in self._evidence.processes.items():
+            if state.sockets:
+                found = sorted(state.sockets, key=lambda item: (item.local_port, item.remote_port))
+                seen.setdefault(key.host, {})[key.process] = found
+        for host, by_process in seen.items():
+            try:
+                self._directory.json(f"hosts/{host}.sockets.json", by_process)
+            except InvalidError as error:
+                self.problems.append(Problem(Verdict.INVALID, error.message))
 
     def _running(self) -> list[ProcessKey]:
         return [key for key, state in self._evidence.processes.items() if state.ended is None]

@@ -16,6 +16,7 @@ SCENARIO = """
 fedtest: 1
 name: killed
 networks: {mgmt: {}, data: {}}
+data: {mnist: /data}
 hosts:
   a: {nics: {mgmt: mgmt0, data: eth0}}
   b: {nics: {mgmt: mgmt0, data: enps1}}
@@ -26,20 +27,28 @@ checks:
   - exit: {process: p, code: 0}
 """
 
-# A run of this scenario takes three to five seconds. The moments are spread over
-# all of it: start-up, images, networks, hosts, processes, checks, clean-up.
-MOMENTS = [0.3 + 0.2 * number for number in range(20)]
+# Each stage of a run, at its begin and a little into it: 20 moments. A stage is
+# known by the line that the run prints when it begins; the first two moments
+# are before there is any.
+STAGES = ["", "engine", "images and data", "hosts", "processes", "checks", "clean-up"]
+OFFSETS = [0.0, 0.15, 0.6]
+MOMENTS = [(stage, offset) for stage in STAGES for offset in OFFSETS][:20]
 SIGNALS = [signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
 
 
 @pytest.mark.parametrize(
-    ("moment", "number"), [(at, SIGNALS[i % 4]) for i, at in enumerate(MOMENTS)]
+    ("stage", "offset", "number"),
+    [(*moment, SIGNALS[i % 4]) for i, moment in enumerate(MOMENTS)],
 )
 def test_a_run_that_is_killed_leaves_nothing(
-    fedtest: CommandLine, client: DockerClient, moment: float, number: signal.Signals
+    fedtest: CommandLine, client: DockerClient, stage: str, offset: float, number: signal.Signals
 ) -> None:
     process = fedtest.start("run", fedtest.scenario("killed", SCENARIO))
-    time.sleep(moment)  # The moment is what is tested.
+    assert process.stdout is not None
+    if stage:
+        # Every stage is reached, or there is no such moment and the test fails.
+        assert any(line.startswith(f"{stage} ...") for line in process.stdout)
+    time.sleep(offset)  # The moment is what is tested.
     process.send_signal(number)
     done = fedtest.end(process, timeout=120)
     if number == signal.SIGKILL:

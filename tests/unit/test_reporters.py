@@ -139,6 +139,17 @@ def test_a_terminal_shows_stages_last_lines_and_checks() -> None:
     assert "failed ring: 1 of 2 checks hold" in shown
 
 
+def test_a_terminal_lists_processes_in_the_plans_order_whoever_speaks_first(
+    tmp_path: Path,
+) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=100, height=24, force_terminal=True)
+    text = scenario("echo hello", hosts="a, b")
+    Lab(tmp_path).run(text, observer=TerminalReporter(console))
+    told = re.findall(r"^ +([ab]) +work +exited", plain(out.getvalue()), flags=re.MULTILINE)
+    assert told[-2:] == ["a", "b"]
+
+
 def test_a_terminal_does_not_show_the_lines_that_are_for_us() -> None:
     assert "fedtest-value" not in show(FAILED)
 

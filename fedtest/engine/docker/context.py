@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from fedtest.plan import BuildSpec
 
-NODE_SIDE = ("__init__.py", "values.py", "ring", "comm")
+NODE_SIDE = ("__init__.py", "values.py", "ring")
 """What of fedtest goes into the node image; .dockerignore has the same for `docker build`."""
 
 IN_MEMORY = 8 << 20
