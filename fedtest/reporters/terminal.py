@@ -12,7 +12,6 @@ from rich.table import Table
 from rich.text import Text
 
 from fedtest.engine.base import ProcessKey
-from fedtest.engine.base import ProcessKey
 from fedtest.reporters.printable import PatientConsole, printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
