@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedtest import __version__
-from fedtest.errors import ExitCode, FedtestError, Interrupted
+from fedtest.errors import ExitCode, FedtestError, Interrupted, ScenarioError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(error: FedtestError) -> None:
-    print(f"fedtest: {error.message}", file=sys.stderr)
+    # The problems of a file begin with where they are, as tools expect it.
+    prefix = "" if isinstance(error, ScenarioError) else "fedtest: "
+    print(f"{prefix}{error.message}", file=sys.stderr)
     if error.remedy:
         print(f"  {error.remedy}", file=sys.stderr)
 

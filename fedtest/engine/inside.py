@@ -37,6 +37,9 @@ echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
 """Prints all of a host's state; needs root in the host to see everybody's sockets."""
 
+LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
+"""Prints all of a host's state once for each line it reads."""
+
 SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 1; done\n{SNAPSHOT}"
 """The same, of a host that may just have been started: its first process must be done."""
 

@@ -98,7 +98,7 @@ def _interfaces(parts: dict[str, str]) -> dict[str, Interface]:
     found = {}
     for line in parts["links"].splitlines():
         name, mac, mtu, flags = line.rsplit(" ", 3)
-        if name not in counters:
+        if name not in counters or not (mtu and flags):
             continue  # It went away while we looked.
         rx_bytes, rx_packets, *_rest = counters[name]
         tx_bytes, tx_packets = counters[name][8:10]

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot, TcpSocket
     from fedtest.plan import Plan, ProcessPlan
@@ -39,6 +41,21 @@ class Evidence:
     processes: dict[ProcessKey, ProcessState] = field(default_factory=dict)
     before: dict[str, Snapshot] = field(default_factory=dict)
     after: dict[str, Snapshot] = field(default_factory=dict)
+
+    def saw(self, snapshots: Mapping[str, Snapshot]) -> None:
+        """Take in the sockets of processes.
+
+        A connection that was closed lives on without a holder for a minute: it
+        was some process's of the host, so it counts for each that had started.
+        """
+        for key, state in self.processes.items():
+            if state.pid is not None and key.host in snapshots:
+                state.sockets.update(
+                    socket
+                    for socket in snapshots[key.host].sockets
+                    if socket.session == state.pid
+                    or (socket.session is None and socket.state == "time-wait")
+                )
 
     def of_process(self, name: str, host: str | None = None) -> dict[str, ProcessState]:
         """The process on each host that runs it (or on `host` alone), by host."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STDERR = 2
+_SAME = 0.5
+"""Seconds within which a further signal is the same one."""
+
 _SHOW_CURSOR = "\x1b[?25h"
 
 
@@ -32,6 +36,7 @@ class Interruption:
     def __init__(self) -> None:
         self.pending: Interrupted | None = None
         self._count = 0
+        self._first = 0.0
         self._allowed = False
 
     @contextmanager
@@ -65,7 +70,12 @@ class Interruption:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         del frame
+        now = time.monotonic()
+        # One wish may come twice: `timeout` signals its child and the child's group.
+        if self._count and now - self._first < _SAME:
+            return
         self._count += 1
+        self._first = self._first or now
         if self._count > 1:
             # A live picture has hidden the cursor.
             cursor = _SHOW_CURSOR if os.isatty(_STDERR) else ""

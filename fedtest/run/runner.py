@@ -180,6 +180,7 @@ class Runner:
             after = engine.observe(self._tag, [host.name for host in plan.hosts], _OBSERVE_DEADLINE)
             self._keep("after", after)
             self._evidence.after = dict(after)
+            self._evidence.saw(after)
             self._checks = evaluate(self._scenario, self._evidence)
             for check in self._checks:
                 self._events.add("check", id=check.id, passed=check.passed, found=check.found)

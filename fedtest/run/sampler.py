@@ -1,8 +1,8 @@
 """Looks at hosts again and again while their processes run.
 
 What a check wants to know of a moment in the middle (which sockets a process
-had) is gone at its end. Looks are close together at first, when connections are
-made, then further apart, because each costs the host a shell.
+had) is gone at its end. Looks are close together until connections have been
+seen in every host, whenever that is, then further apart.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from fedtest.engine.base import Engine, RunTag
+    from fedtest.engine.snapshot import Snapshot
     from fedtest.run.events import Inbox
 
-_FIRST, _LONGEST, _FACTOR = 0.25, 4.0, 1.5
+_FIRST, _LONGEST, _FACTOR = 0.2, 2.0, 1.5
 _DEADLINE = 30.0
 
 
@@ -50,8 +51,10 @@ class Sampler:
 
     def _look(self) -> None:
         pause = _FIRST
+        connected: set[str] = set()
         while not self._stop.wait(pause):
-            pause = min(pause * _FACTOR, _LONGEST)
+            if connected.issuperset(self._hosts):
+                pause = min(pause * _FACTOR, _LONGEST)
             try:
                 found = self._engine.observe(self._run, self._hosts, _DEADLINE)
             except (FedtestError, ValueError):
@@ -59,4 +62,12 @@ class Sampler:
             except Exception as error:  # noqa: BLE001 - the runner's thread is told
                 self._defect = error
                 return
+            connected |= {host for host, one in found.items() if _has_connection(one)}
             self._inbox.put(Looked(dict(found)))
+
+
+def _has_connection(found: Snapshot) -> bool:
+    return any(
+        item.session is not None and item.state == "established" and not item.local.is_loopback
+        for item in found.sockets
+    )

@@ -199,13 +199,7 @@ class Supervisor:
                     Problem(Verdict.INVALID, f"{key}: {error.message}", error.remedy)
                 )
             case Looked(snapshots):
-                for key, state in self._evidence.processes.items():
-                    if state.pid is not None and key.host in snapshots:
-                        state.sockets.update(
-                            socket
-                            for socket in snapshots[key.host].sockets
-                            if socket.session == state.pid
-                        )
+                self._evidence.saw(snapshots)
 
     def _close_log(self, key: ProcessKey) -> None:
         for stream, line in self._evidence.processes[key].log.close():

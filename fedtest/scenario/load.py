@@ -32,14 +32,14 @@ class Loaded:
 
 def load(path: str | Path) -> Loaded:
     """The scenario in the file at `path`; raises ScenarioError with every problem."""
-    return loads(read(path), file=str(path), base=Path(path).parent)
+    return loads(read(path), file=str(path), base=Path(path).parent, look=True)
 
 
-def loads(text: str, *, file: str = "<text>", base: str | Path = ".") -> Loaded:
-    """The scenario in `text`; paths in it are relative to `base`."""
+def loads(text: str, *, file: str = "<text>", base: str | Path = ".", look: bool = False) -> Loaded:
+    """The scenario in `text`; paths in it are relative to `base`, and with `look` must exist."""
     source, problems = parse_leniently(text, file)
     try:
-        scenario = Scenario.model_validate(source.data, context={"base": base})
+        scenario = Scenario.model_validate(source.data, context={"base": base, "look": look})
     except ValidationError as error:
         found = wording.findings(error)
         draft = Draft.salvage(source.data)

@@ -8,7 +8,7 @@ descriptions here are the reference in docs/scenario.md.
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
     BeforeValidator,
@@ -91,8 +91,18 @@ class Build(Part):
     @field_validator("context")
     @classmethod
     def _absolute(cls, value: str, info: ValidationInfo) -> str:
-        base = (info.context or {}).get("base") or Path()
-        return os.path.abspath(Path(base) / value)  # noqa: PTH100 - `..` is folded, too
+        context = info.context or {}
+        path = os.path.abspath(Path(context.get("base") or "") / value)  # noqa: PTH100 - folds `..`
+        if context.get("look") and not Path(path).is_dir():
+            raise refuse(f"no such directory: {path}", allowed="a directory with a Dockerfile")
+        return path
+
+    @model_validator(mode="after")
+    def _there(self, info: ValidationInfo) -> Self:
+        path = Path(self.context) / self.dockerfile
+        if (info.context or {}).get("look") and not path.is_file():
+            raise refuse(f"no such file: {path}", allowed="a Dockerfile")
+        return self
 
 
 def _short(key: str) -> BeforeValidator:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,11 +94,47 @@ def test_an_image_of_the_users_own_is_built_on_ours(fedtest: CommandLine) -> Non
 
 def test_an_image_that_cannot_be_had_makes_the_run_invalid(fedtest: CommandLine) -> None:
     text = TWO_HOSTS.format(name="s", run="sleep 0", deadline="60s")
-    file = fedtest.scenario("s", text + "\nbuild: nosuch-directory\n")
-    done = fedtest("run", file)
+    mine = fedtest.directory / "mine"
+    mine.mkdir()
+    (mine / "Dockerfile").write_text("FROM debian:trixie-slim\nRUN exit 7\n", encoding="utf-8")
+    done = fedtest("run", fedtest.scenario("s", text + "\nbuild: mine\n"))
     assert done.code == 3, done.out + done.err
-    assert "nosuch-directory" in done.out + done.err
+    assert "exit 7" in done.out
     assert "Traceback" not in done.out + done.err
+
+
+def test_the_sockets_of_a_short_exchange_are_seen(fedtest: CommandLine) -> None:
+    """Two hosts connect for a moment only; whoever closes last keeps no trace of it."""
+    serve = "s=socket.create_server(('', 5000)); c,_=s.accept(); time.sleep(0.3); c.close()"
+    connect = "c=[x for x in iter(lambda: attempt(), 1) if x][0]; c.recv(1); c.close()"
+    attempt = (
+        "def attempt():\n try: return socket.create_connection(('HOST', 5000))\n"
+        " except OSError: time.sleep(0.05)\n"
+    )
+    text = """
+fedtest: 1
+name: short
+networks: {lan: {}}
+hosts:
+  a: {nics: {lan: eth0}}
+  b: {nics: {lan: enps1}}
+processes:
+  serve: {hosts: [a], run: [python, -c, SERVE], deadline: 60s}
+  connect: {hosts: [b], run: [python, -c, CONNECT], deadline: 60s}
+checks:
+  - sockets: {process: serve, local: "${{ nics.lan.ip }}", ignore_port: 1}
+  - sockets: {process: connect, local: "${{ nics.lan.ip }}"}
+"""
+    text = text.replace("SERVE", json.dumps(f"import socket, time; {serve}"))
+    body = attempt.replace("HOST", "a") + connect
+    text = text.replace("CONNECT", json.dumps(f"import socket, time\n{body}"))
+    done = fedtest("run", fedtest.scenario("short", text))
+    found = {check["expected"].split()[3]: check for check in done.result["checks"]}
+    assert found["connect"]["passed"], done.out
+    # The listener is bound to all addresses, which is what the check is there to find.
+    assert "0.0.0.0:5000" in str(found["serve"]["details"]) or ":::5000" in str(
+        found["serve"]["details"]
+    )
 
 
 def test_a_process_that_overruns_its_deadline_fails_the_run_and_is_named(

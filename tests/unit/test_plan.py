@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from scenario_texts import BASE, changed
 
+from fedtest.errors import ScenarioError
 from fedtest.plan import BuildSpec, ImagePlan, Plan, make_plan, plan_to_dict
 from fedtest.plan_addresses import allocate
 from fedtest.scenario.load import load, loads
@@ -137,6 +138,12 @@ def test_images() -> None:
 def test_build_directories_are_relative_to_the_file(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(changed("name: base", "name: base\nbuild: img"))
+    with pytest.raises(ScenarioError, match="no such directory"):
+        load(file)
+    (tmp_path / "img").mkdir()
+    with pytest.raises(ScenarioError, match="no such file"):
+        load(file)
+    (tmp_path / "img" / "Dockerfile").touch()
     build = load(file).scenario.build
     assert build is not None
     assert build.context == str(tmp_path / "img")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING
 
-from fedtest.engine import inside
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.docker import images, labels, removal, volumes
 from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.hosts import API_NAMES, Hosts, parsed
+from fedtest.engine.docker.looker import Looker
 from fedtest.engine.docker.networks import make_networks
 from fedtest.engine.docker.processes import signal_processes, start_process
 from fedtest.engine.docker.reach import reach
-from fedtest.engine.docker.scripts import run_script
 from fedtest.engine.netem import has_netem
 from fedtest.engine.parallel import Workers
 from fedtest.plan import ImagePlan
@@ -37,6 +37,8 @@ class DockerEngine(Engine):
     def __init__(self, base_url: str | None = None) -> None:
         self._client = reach(base_url)
         self._workers = Workers()
+        self._lookers: dict[tuple[str, str], Looker] = {}
+        self._lock = threading.Lock()
 
     def info(self) -> EngineInfo:
         client = self._client
@@ -111,13 +113,15 @@ class DockerEngine(Engine):
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
         end = time.monotonic() + deadline
         return self._workers.each(
-            lambda host: parsed(
-                host, run_script(self._client, run, host, inside.SNAPSHOT, end=end)
-            ),
+            lambda host: parsed(host, self._looker(run, host).look(end)),
             hosts,
             doing="looking into hosts",
             deadline=deadline,
         )
+
+    def _looker(self, run: RunTag, host: str) -> Looker:
+        with self._lock:
+            return self._lookers.setdefault((run.id, host), Looker(self._client, run, host))
 
     def start(
         self, run: RunTag, processes: Sequence[ProcessPlan], sink: Sink, deadline: float
@@ -164,4 +168,6 @@ class DockerEngine(Engine):
 
     def close(self) -> None:
         self._workers.close()
+        for looker in self._lookers.values():
+            looker.close()
         self._client.close()

@@ -57,6 +57,13 @@ class Frames:
         """Nothing more will come."""
         return self._ended
 
+    def write(self, data: bytes) -> None:
+        """To the process's input. A few bytes, which a socket takes at once."""
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise EngineError(f"the engine's connection was lost: {error}") from error
+
     def close(self) -> None:
         """Let go of the connection; the process behind it goes on."""
         self._socket.close()

@@ -28,6 +28,12 @@ TOLD = 5.0
 """Seconds between two lines of progress."""
 
 
+_REMEDY = (
+    "The engine has no image of this name. Build it there (`docker build -t NAME DIR`), "
+    "or have fedtest build it (`build: DIR` in the scenario)."
+)
+
+
 def pull(client: DockerClient, name: str, progress: Callable[[str], None]) -> None:
     """Pull the image `name`. ImageError with the engine's words if it cannot be had.
 
@@ -52,7 +58,9 @@ def pull(client: DockerClient, name: str, progress: Callable[[str], None]) -> No
     told = time.monotonic()
     for message in _until_end(messages, name):
         if "error" in message:
-            raise ImageError(f"{name} could not be pulled: {str(message['error']).strip()}")
+            raise ImageError(
+                f"{name} could not be pulled: {str(message['error']).strip()}", remedy=_REMEDY
+            )
         if time.monotonic() - told > TOLD:
             told = time.monotonic()
             parts = (name, message.get("id"), message.get("status"), message.get("progress"))
@@ -68,7 +76,8 @@ def _until_end(
             message = messages.get(timeout=patience)
         except queue.Empty:
             raise ImageError(
-                f"{name} could not be pulled: the registry was silent for {patience:.0f} s"
+                f"{name} could not be pulled: the registry was silent for {patience:.0f} s",
+                remedy=_REMEDY,
             ) from None
         if message is None:
             return
