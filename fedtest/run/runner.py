@@ -171,8 +171,7 @@ class Runner:
         )
         try:
             with self._stage("processes"):
-                supervisor.start()
-                supervisor.wait(hosts_to_sample(self._scenario, plan))
+                supervisor.run(hosts_to_sample(self._scenario, plan))
         finally:
             supervisor.close()
             self._problems += supervisor.problems

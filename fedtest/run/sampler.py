@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fedtest.engine.snapshot import Snapshot
     from fedtest.run.events import Inbox
 
-_FIRST, _LONGEST, _FACTOR = 0.2, 2.0, 1.5
+_SHORTEST, _LONGEST, _FACTOR = 0.2, 2.0, 1.5
 _DEADLINE = 30.0
 
 
@@ -50,11 +50,11 @@ class Sampler:
             raise self._defect
 
     def _look(self) -> None:
-        pause = _FIRST
+        pause = 0.0
         connected: set[str] = set()
         while not self._stop.wait(pause):
-            if connected.issuperset(self._hosts):
-                pause = min(pause * _FACTOR, _LONGEST)
+            relaxed = connected.issuperset(self._hosts)
+            pause = min(pause * _FACTOR, _LONGEST) if relaxed else _SHORTEST
             try:
                 found = self._engine.observe(self._run, self._hosts, _DEADLINE)
             except (FedtestError, ValueError):

@@ -64,20 +64,15 @@ class Supervisor:
             key = ProcessKey(plan.host, plan.name)
             evidence.processes[key] = ProcessState(plan, ProcessLog(directory.log(key)))
 
-    def start(self) -> None:
-        """Start every process."""
-        plan = self._evidence.plan
-        pids = self._engine.start(self._run, plan.processes, self._inbox, _START_DEADLINE)
-        now = self._clock()  # One for all, so that one deadline is one moment.
-        for key, pid in pids.items():
-            state = self._evidence.processes[key]
-            state.pid, state.started = pid, now
-            self._events.add("started", key.host, process=key.process, pid=pid)
+    def run(self, sample: Collection[str]) -> None:
+        """Start every process; until all have ended or one is overdue.
 
-    def wait(self, sample: Collection[str]) -> None:
-        """Until every process has ended or one is overdue; looks at the hosts `sample`."""
+        Meanwhile the hosts `sample` are looked at, and that begins first, so
+        that what a process does at once is seen.
+        """
         sampler = Sampler(self._engine, self._run, sample, self._inbox)
         try:
+            self._start()
             overdue: list[ProcessKey] = []
             while not overdue and not self._take_until(self._next_deadline()):
                 overdue = [key for key in self._running() if self._due(key) <= self._clock()]
@@ -88,6 +83,15 @@ class Supervisor:
             self._inbox.close()  # A look that waits to be taken would hold the sampler.
             sampler.stop()
         sampler.raise_defect()
+
+    def _start(self) -> None:
+        plan = self._evidence.plan
+        pids = self._engine.start(self._run, plan.processes, self._inbox, _START_DEADLINE)
+        now = self._clock()  # One for all, so that one deadline is one moment.
+        for key, pid in pids.items():
+            state = self._evidence.processes[key]
+            state.pid, state.started = pid, now
+            self._events.add("started", key.host, process=key.process, pid=pid)
 
     def close(self) -> None:
         """Take in what has come, and write what logs still hold."""

@@ -72,6 +72,8 @@ class BytesCheck(Part):
 class SocketsCheck(Part):
     """Every TCP socket that the process had while it ran has one local address.
 
+    They are looked for five times a second until every host has a connection,
+    then less often; a connection that lives shorter than that may be missed.
     Loopback sockets do not count, nor those with the ignored port at either
     end. A process that was never seen with a socket fails the check.
     """

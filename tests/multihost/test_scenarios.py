@@ -103,14 +103,29 @@ def test_an_image_that_cannot_be_had_makes_the_run_invalid(fedtest: CommandLine)
     assert "Traceback" not in done.out + done.err
 
 
+SERVE = """
+import socket, time
+server = socket.create_server(("", 5000))
+connection, _ = server.accept()
+time.sleep(1)
+connection.close()
+"""
+
+CONNECT = """
+import socket, time
+while True:
+    try:
+        connection = socket.create_connection(("a", 5000))
+        break
+    except OSError:
+        time.sleep(0.05)
+connection.recv(1)
+connection.close()
+"""
+
+
 def test_the_sockets_of_a_short_exchange_are_seen(fedtest: CommandLine) -> None:
-    """Two hosts connect for a moment only; whoever closes last keeps no trace of it."""
-    serve = "s=socket.create_server(('', 5000)); c,_=s.accept(); time.sleep(0.3); c.close()"
-    connect = "c=[x for x in iter(lambda: attempt(), 1) if x][0]; c.recv(1); c.close()"
-    attempt = (
-        "def attempt():\n try: return socket.create_connection(('HOST', 5000))\n"
-        " except OSError: time.sleep(0.05)\n"
-    )
+    """Two hosts connect for a second only."""
     text = """
 fedtest: 1
 name: short
@@ -125,9 +140,7 @@ checks:
   - sockets: {process: serve, local: "${{ nics.lan.ip }}", ignore_port: 1}
   - sockets: {process: connect, local: "${{ nics.lan.ip }}"}
 """
-    text = text.replace("SERVE", json.dumps(f"import socket, time; {serve}"))
-    body = attempt.replace("HOST", "a") + connect
-    text = text.replace("CONNECT", json.dumps(f"import socket, time\n{body}"))
+    text = text.replace("SERVE", json.dumps(SERVE)).replace("CONNECT", json.dumps(CONNECT))
     done = fedtest("run", fedtest.scenario("short", text))
     found = {check["expected"].split()[3]: check for check in done.result["checks"]}
     assert found["connect"]["passed"], done.out
