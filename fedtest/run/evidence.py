@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,12 @@ if TYPE_CHECKING:
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot, TcpSocket
     from fedtest.plan import Plan, ProcessPlan
+    from fedtest.run.history import History
     from fedtest.run.logs import ProcessLog
+    from fedtest.run.watch import LogWatch, Looking
+
+_BEFORE = 3
+_SHOWN = 500
 
 
 @dataclass
@@ -19,6 +25,7 @@ class ProcessState:
     """One process: when it ran (seconds since the run began), how it ended, what it reported.
 
     `values` has the last of each name, `reports` counts all; `rejected`: one could not be read.
+    `watches` and `histories` are what checks want of lines and reports, filled as these come.
     """
 
     plan: ProcessPlan
@@ -31,6 +38,25 @@ class ProcessState:
     reports: int = 0
     rejected: bool = False
     sockets: set[TcpSocket] = field(default_factory=set)
+    watches: dict[Looking, LogWatch] = field(default_factory=dict)
+    histories: dict[str, History] = field(default_factory=dict)
+    _lines: int = 0
+    _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_BEFORE))
+
+    def line(self, stream: str, text: str, at: float) -> None:
+        """It printed a line."""
+        if not self.watches:
+            return
+        self._lines += 1
+        for watch in self.watches.values():
+            watch.take(self._lines, stream, text, at, self._recent)
+        self._recent.append(text[:_SHOWN])
+
+    def report(self, name: str, value: Any, at: float) -> None:
+        """It reported a value."""
+        self.values[name] = value
+        if name in self.histories:
+            self.histories[name].take(value, at)
 
 
 @dataclass

@@ -19,7 +19,8 @@ from fedtest.engine.owner import Owner
 from fedtest.errors import ExitCode, FedtestError, InvalidError, SubnetTaken
 from fedtest.plan import make_plan, plan_to_dict
 from fedtest.run.artifacts import RunDirectory
-from fedtest.run.checks import evaluate, hosts_to_sample
+from fedtest.run.checks import evaluate
+from fedtest.run.checks.needs import declare, hosts_to_sample
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
@@ -169,6 +170,7 @@ class Runner:
             self._observer,
             self._clock,
         )
+        declare(self._scenario, self._evidence)
         try:
             with self._stage("processes"):
                 supervisor.run(hosts_to_sample(self._scenario, plan))

@@ -211,6 +211,7 @@ class Supervisor:
 
     def _line(self, key: ProcessKey, stream: str, line: str) -> None:
         self._observer.line(key, stream, line)
+        self._evidence.processes[key].line(stream, line, self._clock())
         if stream != "stdout":
             return
         try:
@@ -225,7 +226,7 @@ class Supervisor:
         if name not in state.values and len(state.values) >= _MOST_NAMES:
             self._reject(key, f"reported values under more than {_MOST_NAMES} names")
             return
-        state.values[name] = value
+        state.report(name, value, self._clock())
         if self._record(state):
             self._events.add("value", key.host, process=key.process, name=name, value=value)
 

@@ -98,3 +98,52 @@ Compared = Annotated[
     PlainSerializer(str),
     WithJsonSchema({"type": "string", "title": "comparison"}),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A comparison with a number; a number alone means that very one."""
+
+    comparison: Comparison
+
+    @property
+    def number(self) -> float:
+        """What it compares with."""
+        operand = self.comparison.operand
+        assert isinstance(operand, (int, float))  # noqa: S101 - `parse_count` looked
+        return operand
+
+    def holds(self, value: float) -> bool:
+        """Whether `value` satisfies it."""
+        return self.comparison.holds(value)
+
+    def __str__(self) -> str:
+        same = self.comparison.sign == "=="
+        return str(self.comparison.operand) if same else str(self.comparison)
+
+
+def parse_count(value: Any) -> Counted:
+    """A whole number or a comparison with one."""
+    if type(value) is int and abs(value) < 10**18:
+        return Counted(Comparison("==", value))
+    comparison = parse_comparison(value) if _is_comparison(value) else None
+    if comparison is None or type(comparison.operand) is not int:
+        allowed = 'a whole number, or a comparison with one: ">= 3"'
+        raise refuse("not a whole number, nor a comparison with one", allowed=allowed)
+    return Counted(comparison)
+
+
+def _is_comparison(value: Any) -> bool:
+    return isinstance(value, str) and _FORM.fullmatch(value) is not None
+
+
+def _plain_count(count: Counted) -> int | str:
+    return int(count.number) if count.comparison.sign == "==" else str(count)
+
+
+Count = Annotated[
+    Counted,
+    PlainValidator(parse_count),
+    PlainSerializer(_plain_count),
+    WithJsonSchema({"type": "string", "title": "whole number or comparison"}),
+]

@@ -13,8 +13,21 @@ from annotated_types import Ge, Le
 from pydantic import WithJsonSchema
 
 from fedtest.scenario.base import Part
-from fedtest.scenario.checks import BytesCheck, Check, ExitCheck, SocketsCheck, ValueCheck
+from fedtest.scenario.checks import (
+    BytesCheck,
+    Check,
+    DoneCheck,
+    ExitCheck,
+    LogCheck,
+    PacketsCheck,
+    SocketsCheck,
+    TimeCheck,
+    ValueCheck,
+)
+from fedtest.scenario.checks.sockets import Listen
+from fedtest.scenario.checks.value import Across
 from fedtest.scenario.model import Build, Data, Group, Host, Network, Nic, Process, Scenario
+from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import RESERVED
 from fedtest.scenario.units import format_duration
 
@@ -35,9 +48,16 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`processes.NAME`", Process),
     ("`checks[]`", Check),
     ("`checks[].exit`", ExitCheck),
+    ("`checks[].log`", LogCheck),
     ("`checks[].value`", ValueCheck),
+    ("`checks[].value.across`", Across),
     ("`checks[].bytes`", BytesCheck),
+    ("`checks[].packets`", PacketsCheck),
     ("`checks[].sockets`", SocketsCheck),
+    ("`checks[].sockets.listen`", Listen),
+    ("`checks[].time`", TimeCheck),
+    ("`checks[].done`", DoneCheck),
+    ("Moments", Moment),
 )
 
 EXAMPLE = """\
@@ -132,7 +152,7 @@ def render() -> str:
 def _table(model: type[Part]) -> Iterator[str]:
     yield "| key | type | default | |"
     yield "| --- | --- | --- | --- |"
-    for name, field in model.model_fields.items():
+    for name, field in model.by_key().items():
         description = (field.description or "").replace("|", "\\|")
         yield f"| `{name}` | {_field_type(field)} | {_default(field)} | {description} |"
     yield ""
@@ -168,7 +188,7 @@ def _type(annotation: Any, metadata: list[Any]) -> str:  # noqa: PLR0911 - a for
     if origin is Annotated:
         return _type(arguments[0], list(arguments[1:]))
     if origin is Literal:
-        return " or ".join(f"`{value}`" for value in arguments)
+        return " or ".join(f"`{str(value).lower()}`" for value in arguments)
     if origin is dict:
         return f"map: {_type(arguments[0], [])} to {_type(arguments[1], [])}"
     if origin is tuple:
@@ -184,7 +204,9 @@ def _plain_type(annotation: Any, metadata: list[Any]) -> str:
         title = next(title for title, model in SECTIONS if model is annotation)
         anchor = "".join(char for char in title.lower() if char.isalnum() or char in " -")
         return f"[{annotation.__name__}](#{anchor.replace(' ', '-')})"
-    name = {str: "string", int: "whole number", bool: "`true` or `false`"}[annotation]
+    name = {str: "string", int: "whole number", bool: "`true` or `false`", float: "number"}[
+        annotation
+    ]
     low = next((item.ge for item in metadata if isinstance(item, Ge)), None)
     high = next((item.le for item in metadata if isinstance(item, Le)), None)
     if low is not None and high is not None:

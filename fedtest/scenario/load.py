@@ -68,4 +68,4 @@ def _in_order(source: Source, found: list[Finding], problems: list[Problem]) -> 
 
 def dump(scenario: Scenario) -> str:
     """The scenario as YAML, defaults written out; loads again to an equal scenario."""
-    return to_yaml(scenario.model_dump(mode="json", exclude_none=True))
+    return to_yaml(scenario.model_dump(mode="json", by_alias=True, exclude_none=True))

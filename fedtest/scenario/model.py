@@ -24,13 +24,7 @@ from pydantic import (
 )
 
 from fedtest.scenario.base import Part
-from fedtest.scenario.checks import (
-    BytesCheck,
-    Check,
-    ExitCheck,
-    SocketsCheck,
-    ValueCheck,
-)
+from fedtest.scenario.checks import Check
 from fedtest.scenario.names import (
     Directory,
     EnvironmentName,
@@ -50,18 +44,14 @@ from fedtest.scenario.units import Duration
 
 __all__ = [
     "Build",
-    "BytesCheck",
     "Check",
     "Data",
-    "ExitCheck",
     "Group",
     "Host",
     "Network",
     "Nic",
     "Process",
     "Scenario",
-    "SocketsCheck",
-    "ValueCheck",
 ]
 
 DEFAULT_PORT = 29500  # torch's

@@ -5,14 +5,15 @@ from __future__ import annotations
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 
-from fedtest.scenario import addresses
+from fedtest.scenario import addresses, check_references
+from fedtest.scenario.declared import attached, known
 from fedtest.scenario.problems import Finding, listed, shown
 from fedtest.scenario.template import OPEN, TemplateError, errors, expand
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from fedtest.scenario.checks import BytesCheck, Check
+    from fedtest.scenario.checks.sockets import SocketsCheck
     from fedtest.scenario.draft import Draft
     from fedtest.scenario.model import Group, Process
     from fedtest.scenario.problems import Loc
@@ -25,32 +26,18 @@ def findings(draft: Draft) -> Iterator[Finding]:
     """Everything that is wrong between the parts of a scenario."""
     yield from addresses.findings(draft)
     if draft.resolve:
-        yield from _known(("resolve",), "network", draft.resolve, draft.networks)
+        yield from known(("resolve",), "network", draft.resolve, draft.networks)
     yield from _hosts(draft)
     yield from _groups(draft)
     yield from _processes(draft)
-    yield from _checks(draft)
+    yield from check_references.findings(draft)
     yield from _Templates(draft).findings()
-
-
-def _known(
-    loc: Loc,
-    kind: str,
-    name: str,
-    declared: Collection[str],
-    *,
-    at_key: bool = False,
-    hint: str = "",
-) -> Iterator[Finding]:
-    if name not in declared:
-        message = f"no {kind} is called that"
-        yield Finding(loc, message, at_key=at_key, hint=hint, wrong=name, names=declared)
 
 
 def _known_once(loc: Loc, names: Sequence[str], draft: Draft) -> Iterator[Finding]:
     """A list of hosts."""
     for at, name in enumerate(names):
-        yield from _known((*loc, at), "host", name, draft.hosts)
+        yield from known((*loc, at), "host", name, draft.hosts)
     yield from _once(loc, names)
 
 
@@ -63,25 +50,12 @@ def _once(loc: Loc, names: Sequence[str]) -> Iterator[Finding]:
         seen.add(name)
 
 
-def _attached(draft: Draft, loc: Loc, host: str, network: str) -> Iterator[Finding]:
-    """The host is on the network, as far as both are known."""
-    part = draft.hosts.get(host)
-    if part is not None and network in draft.networks and network not in part.nics:
-        message = f"host {host} is not on network {network}"
-        yield Finding(
-            loc,
-            message,
-            found=shown(host),
-            allowed=f"a host on it; this one is on {listed(part.nics)}",
-        )
-
-
 def _hosts(draft: Draft) -> Iterator[Finding]:
     for host_name, host in draft.hosts.items():
         first: dict[str, str] = {}
         for name, nic in host.nics.items() if host else ():
             loc: Loc = ("hosts", host_name, "nics", name)
-            yield from _known(loc, "network", name, draft.networks, at_key=True)
+            yield from known(loc, "network", name, draft.networks, at_key=True)
             other = first.setdefault(nic.name, name)
             if other != name:
                 message = f"the host's interface on network {other} is called that, too"
@@ -97,9 +71,9 @@ def _groups(draft: Draft) -> Iterator[Finding]:
         loc: Loc = ("groups", name)
         yield from _known_once((*loc, "members"), group.members, draft)
         if group.network:
-            yield from _known((*loc, "network"), "network", group.network, draft.networks)
+            yield from known((*loc, "network"), "network", group.network, draft.networks)
             for at, member in enumerate(group.members):
-                yield from _attached(draft, (*loc, "members", at), member, group.network)
+                yield from attached(draft, (*loc, "members", at), member, group.network)
         elif draft.networks:
             message = "a required key is missing, because there are several networks"
             yield Finding((*loc, "network"), message, allowed=listed(draft.networks))
@@ -124,52 +98,9 @@ def _processes(draft: Draft) -> Iterator[Finding]:
         if isinstance(process.hosts, str):
             single = process.hosts in draft.hosts
             hint = f"a single host is written [{process.hosts}]" if single else ""
-            yield from _known(loc, "group", process.hosts, draft.groups, hint=hint)
+            yield from known(loc, "group", process.hosts, draft.groups, hint=hint)
         else:
             yield from _known_once(loc, process.hosts, draft)
-
-
-def _checks(draft: Draft) -> Iterator[Finding]:
-    ids: set[str] = set()
-    for at, check in enumerate(draft.checks):
-        if check is None:
-            continue
-        loc: Loc = ("checks", at)
-        if check.id is not None and check.id in ids:
-            message = "another check has this id"
-            yield Finding((*loc, "id"), message, found=shown(check.id), allowed="unique ids")
-        ids.add(check.id or "")
-        if check.bytes:
-            yield from _bytes(draft, (*loc, "bytes"), check.bytes)
-        elif spec := check.exit or check.value or check.sockets:
-            yield from _process(draft, (*loc, check.kind), spec.process, spec.host)
-
-
-def _process(draft: Draft, loc: Loc, process: str, host: str | None) -> Iterator[Finding]:
-    """A check of a process, and maybe of one host it runs on."""
-    yield from _known((*loc, "process"), "process", process, draft.processes)
-    if host is None:
-        return
-    yield from _known((*loc, "host"), "host", host, draft.hosts)
-    hosts = draft.hosts_of(process)
-    if hosts is not None and host in draft.hosts and host not in hosts:
-        message = f"process {process} does not run on this host"
-        yield Finding((*loc, "host"), message, wrong=host, names=hosts)
-
-
-def _bytes(draft: Draft, loc: Loc, check: BytesCheck) -> Iterator[Finding]:
-    yield from _known((*loc, "network"), "network", check.network, draft.networks)
-    if check.host is not None:
-        yield from _known((*loc, "host"), "host", check.host, draft.hosts)
-        yield from _attached(draft, (*loc, "host"), check.host, check.network)
-    if check.group is not None:
-        yield from _known((*loc, "group"), "group", check.group, draft.groups)
-        group = draft.groups.get(check.group)
-        for member in group.members if group else ():
-            wrong = list(_attached(draft, (*loc, "group"), member, check.network))
-            if wrong:  # one is enough: the others are the same mistake
-                yield from wrong
-                return
 
 
 class _Templates:
@@ -184,12 +115,19 @@ class _Templates:
         for name, process in self._draft.processes.items():
             hosts = self._draft.hosts_of(name)
             if process is not None:
-                for loc, text in _texts(name, process):
-                    yield from self._text(loc, text, hosts)
-        for at, check in enumerate(self._draft.checks):
-            if check is not None and check.sockets is not None:
-                loc = ("checks", at, "sockets", "local")
-                yield from self._local(loc, check)
+                for at, text in _texts(name, process):
+                    yield from self._text(at, text, hosts)
+        for number, check in enumerate(self._draft.checks):
+            spec = None if check is None else check.sockets
+            if spec is None:
+                continue
+            loc: Loc = ("checks", number, "sockets")
+            if spec.local is not None:
+                yield from self._address((*loc, "local"), spec.local, spec)
+            if spec.listen is not None and spec.listen.local is not None:
+                yield from self._address((*loc, "listen", "local"), spec.listen.local, spec)
+            if spec.remote is not None and spec.remote not in self._draft.networks:
+                yield from self._address((*loc, "remote"), spec.remote, spec, or_network=True)
 
     def _text(self, loc: Loc, text: str, hosts: Sequence[str] | None) -> Iterator[Finding]:
         known = [host for host in hosts or () if host in self._draft.hosts]
@@ -220,27 +158,29 @@ class _Templates:
                 names=error.names,
             )
 
-    def _local(self, loc: Loc, check: Check) -> Iterator[Finding]:
-        """The address that sockets must have: a template that gives one."""
-        assert check.sockets is not None  # noqa: S101 - the caller looked
-        spec = check.sockets
+    def _address(
+        self, loc: Loc, text: str, spec: SocketsCheck, *, or_network: bool = False
+    ) -> Iterator[Finding]:
+        """An address that sockets must have: a template that gives one."""
         hosts = self._draft.hosts_of(spec.process)
         if hosts is None or self._budget < 0:
             return
         if spec.host is not None:
             hosts = tuple(host for host in hosts if host == spec.host)
-        found = list(self._text(loc, spec.local, hosts))
+        found = list(self._text(loc, text, hosts))
         yield from found
         for host in hosts if not found else ():
             if self._draft.hosts.get(host) is None:
                 continue
-            text = expand(spec.local, self._lookups.on(host))
+            filled = expand(text, self._lookups.on(host))
             try:
-                IPv4Address(text)
+                IPv4Address(filled)
             except AddressValueError:
                 message = f"not an address on host {host}"
                 allowed = "an IPv4 address, or a template that gives one: ${{ nics.NETWORK.ip }}"
-                yield Finding(loc, message, found=shown(text), allowed=allowed)
+                if or_network:
+                    allowed += f"; or a network: {listed(self._draft.networks)}"
+                yield Finding(loc, message, found=shown(filled), allowed=allowed)
                 return
 
 

@@ -60,7 +60,7 @@ def _finding(item: ErrorDetails) -> Finding:  # noqa: PLR0911 - a kind of error 
     if kind == "missing":
         return Finding(loc, "a required key is missing", hint=_describe(loc))
     if kind == "extra_forbidden":
-        names = tuple(_model_at(loc[:-1]).model_fields)
+        names = tuple(_model_at(loc[:-1]).by_key())
         return Finding(loc, "an unknown key", at_key=True, wrong=str(loc[-1]), names=names)
     if kind in _TYPES:
         return Finding(loc, f"not {_TYPES[kind]}", shown(value), _TYPES[kind], _hint(kind, value))
@@ -88,7 +88,7 @@ def _hint(kind: str, value: object) -> str:
 
 def _describe(loc: Loc) -> str:
     """What a missing key is for: the first sentence of its description."""
-    description = _model_at(loc[:-1]).model_fields[str(loc[-1])].description or ""
+    description = _model_at(loc[:-1]).by_key()[str(loc[-1])].description or ""
     return description.partition(". ")[0].rstrip(".")
 
 
@@ -97,7 +97,7 @@ def _model_at(loc: Loc) -> type[Part]:
     current: Any = Scenario
     for part in loc:
         if isinstance(current, type) and issubclass(current, Part):
-            current = current.model_fields[str(part)].annotation
+            current = current.by_key()[str(part)].annotation
         else:  # a dict's values, a tuple's items
             current = get_args(current)[-1 if get_origin(current) is dict else 0]
         current = _bare(current)

@@ -5,85 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from checking import SCENARIO, Case
 
-from fedtest.engine.base import ProcessKey, RunTag
-from fedtest.engine.fake import Defects, FakeEngine
-from fedtest.engine.owner import Owner
 from fedtest.engine.snapshot import TcpSocket
-from fedtest.plan import make_plan
-from fedtest.run.checks import evaluate, hosts_to_sample
-from fedtest.run.checks.bytes import size
-from fedtest.run.evidence import Evidence, ProcessState
-from fedtest.run.logs import ProcessLog
+from fedtest.run.checks import evaluate
+from fedtest.run.checks.needs import hosts_to_sample
+from fedtest.run.checks.traffic import size
 from fedtest.scenario.load import loads
-from fedtest.subnets import choose
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from fedtest.run.result import CheckResult
-
-SCENARIO = """
-fedtest: 1
-name: checked
-networks:
-  mgmt: {subnet: 10.1.0.0/24}
-  data: {subnet: 192.168.0.0/24}
-hosts:
-  a: {nics: {mgmt: mgmt0, data: {name: eth0, ip: 192.168.0.10}}}
-  b: {nics: {mgmt: mgmt0, data: {name: ib0, ip: 192.168.0.11}}}
-groups:
-  ring: {members: [a, b], network: data, port: 23456}
-processes:
-  trainer: {hosts: ring, run: "true"}
-  other: {hosts: [a], run: "true"}
-"""
-
-
-class Case:
-    """Evidence of the scenario above, to be changed and then checked."""
-
-    def __init__(self, path: Path) -> None:
-        scenario = loads(SCENARIO).scenario
-        self.plan = make_plan(scenario, choose(scenario, "", ()))
-        self.engine = FakeEngine()
-        self.run = RunTag("r", "s", Owner.me())
-        self.hosts = ["a", "b"]
-        before = self.engine.realise(
-            self.plan, self.run, self.engine.prepare(self.plan, self.run, print), print, 1
-        )
-        self.evidence = Evidence(self.plan, before=dict(before))
-        for process in self.plan.processes:
-            key = ProcessKey(process.host, process.name)
-            log = ProcessLog(path / str(key))
-            log.feed("stdout", b"its last words\n")
-            log.close()
-            self.evidence.processes[key] = ProcessState(process, log, pid=7, ended=1.0, status=0)
-
-    def state(self, host: str, process: str = "trainer") -> ProcessState:
-        return self.evidence.processes[ProcessKey(host, process)]
-
-    def report(self, name: str, a: Any, b: Any) -> None:
-        self.state("a").values[name] = a
-        self.state("b").values[name] = b
-
-    def sockets(self, host: str, *pairs: tuple[str, int]) -> None:
-        self.state(host).sockets |= {
-            TcpSocket(ip_address(local), 40000, ip_address("192.168.0.1"), port, "established", 7)
-            for local, port in pairs
-        }
-
-    def traffic(self, traffic: dict[tuple[str, str], int]) -> None:
-        self.engine.defects = Defects(traffic=traffic)
-        self.evidence.after = dict(self.engine.observe(self.run, self.hosts, 1))
-
-    def check(self, text: str) -> CheckResult:
-        scenario = loads(f"{SCENARIO}checks: [{{{text}}}]\n").scenario
-        (result,) = evaluate(scenario, self.evidence)
-        return result
 
 
 @pytest.fixture
@@ -124,6 +58,28 @@ class TestExit:
     def test_may_be_of_one_host(self, case: Case) -> None:
         case.state("b").status = 1
         assert case.check("exit: {process: trainer, host: a, code: 0}").passed
+
+    def test_a_failure_can_be_what_is_expected(self, case: Case) -> None:
+        case.state("a").status, case.state("b").status = 1, 7
+        result = case.check('exit: {process: trainer, code: "!= 0"}')
+        assert result.passed
+        assert result.expected == "trainer exits with != 0"
+        case.state("b").status = 0
+        assert not case.check('exit: {process: trainer, code: "!= 0"}').passed
+
+    def test_one_that_did_not_end_is_no_expected_failure(self, case: Case) -> None:
+        case.state("a").status, case.state("b").status = 1, None
+        assert not case.check('exit: {process: trainer, code: "!= 0"}').passed
+
+    @pytest.mark.parametrize("written", ["SIGKILL", "KILL", "9"])
+    def test_a_signal_can_be_what_is_expected(self, case: Case, written: str) -> None:
+        check = f"exit: {{process: trainer, signal: {written}}}"
+        case.state("a").status = case.state("b").status = 137
+        result = case.check(check)
+        assert result.passed
+        assert result.expected == "trainer is ended by SIGKILL"
+        case.state("b").status = 0
+        assert not case.check(check).passed
 
     def test_does_not_look_at_other_processes(self, case: Case) -> None:
         case.state("a", "other").status = 1
@@ -172,6 +128,62 @@ class TestValue:
         case.report("hash", a, b)
         assert not case.check(self.ACROSS).passed
 
+    def test_across_within_a_tolerance(self, case: Case) -> None:
+        check = "value: {process: trainer, name: loss, across: {within: 1e-3}}"
+        case.report("loss", 0.5, 0.5005)
+        assert case.check(check).passed
+        case.report("loss", 0.5, 0.502)
+        result = case.check(check)
+        assert not result.passed
+        assert result.details == ("0.002 apart",)
+
+    def test_across_in_sum(self, case: Case) -> None:
+        check = 'value: {process: trainer, name: samples, across: {sum: "== 60000"}}'
+        case.report("samples", 30000, 30000)
+        assert case.check(check).passed
+        case.report("samples", 30000, 29999)
+        result = case.check(check)
+        assert not result.passed
+        assert result.found == "a: 30000, b: 29999 (sum 59999)"
+
+    @pytest.mark.parametrize("odd", [math.nan, "1", True, None])
+    @pytest.mark.parametrize("across", ["{within: 5.0}", '{sum: ">= 0"}'])
+    def test_what_is_no_number_is_neither_near_nor_in_a_sum(
+        self, case: Case, across: str, odd: object
+    ) -> None:
+        case.report("x", 1, odd)
+        result = case.check(f"value: {{process: trainer, name: x, across: {across}}}")
+        assert not result.passed
+        assert "is not a number" in result.details[0]
+
+    def test_over_time_it_may_stand_still_but_not_turn(self, case: Case) -> None:
+        check = "value: {process: trainer, name: loss, monotonic: decreasing}"
+        case.reports("a", "loss", 3, 2.5, 2.5, 1)
+        case.reports("b", "loss", 3, 2)
+        result = case.check(check)
+        assert result.passed
+        assert result.found == "a: 4 reports, b: 2 reports"
+
+    def test_over_time_it_says_where_it_turned(self, case: Case) -> None:
+        case.reports("a", "loss", 3, 2, 2.5, 1, 4)
+        case.reports("b", "loss", 3, 2)
+        result = case.check("value: {process: trainer, name: loss, monotonic: decreasing}")
+        assert not result.passed
+        assert result.details == ("a: report 3 is 2.5, after 2",)
+
+    @pytest.mark.parametrize("values", [[1], [math.nan, 1], [1, math.nan, 2], [1, "2"]])
+    def test_over_time_nothing_can_be_said_of_one_value_or_of_no_numbers(
+        self, case: Case, values: list[object]
+    ) -> None:
+        check = "value: {process: trainer, host: a, name: n, monotonic: increasing}"
+        case.reports("a", "n", *values)
+        assert not case.check(check).passed
+
+    def test_over_time_without_reports_fails(self, case: Case) -> None:
+        result = case.check("value: {process: trainer, name: n, monotonic: increasing}")
+        assert not result.passed
+        assert result.details[0] == "a reported no n"
+
 
 class TestBytes:
     MIN = "bytes: {group: ring, network: data, direction: tx, min: 5MB}"
@@ -219,6 +231,15 @@ class TestBytes:
     def test_may_be_of_one_host(self, case: Case) -> None:
         case.traffic({("b", "ib0"): 9_000_000})
         assert case.check("bytes: {host: b, network: data, direction: rx, min: 5MB}").passed
+
+    def test_packets_are_counted_as_bytes_are(self, case: Case) -> None:
+        case.traffic({("a", "eth0"): 5_000_000, ("b", "ib0"): 6_000_000})
+        check = "packets: {{group: ring, network: data, direction: rx, min: {}}}"
+        result = case.check(check.format(5000))
+        assert result.passed
+        assert result.expected == "each host received at least 5000 packets on data"
+        assert result.found == "a: 5000 packets, b: 6000 packets"
+        assert not case.check(check.format(5001)).passed
 
     def test_sizes_are_written_as_people_do(self) -> None:
         counts = (0, 999, 1000, 1_234_567, 5_000_000_000, 12_345_678_901_234)
@@ -270,6 +291,54 @@ class TestSockets:
         result = case.check(self.CHECK)
         assert result.found == "a: 192.168.0.10, b: no socket seen"
         assert not result.passed
+
+    def test_connections_may_have_to_lead_to_a_network(self, case: Case) -> None:
+        check = "sockets: {process: trainer, host: a, remote: data}"
+        case.sockets("a", ("192.168.0.10", 1))
+        case.listens("a", "10.1.0.2", 99)
+        result = case.check(check)
+        assert result.passed
+        assert result.found == "a: to 192.168.0.1"
+        wrong = case.check("sockets: {process: trainer, host: a, remote: mgmt}")
+        assert not wrong.passed
+        assert "expected one on mgmt (10.1.0.0/24)" in wrong.details[0]
+
+    def test_connections_may_have_to_lead_to_an_address(self, case: Case) -> None:
+        case.sockets("a", ("192.168.0.10", 1))
+        check = "sockets: {{process: trainer, host: a, remote: '{}'}}"
+        assert case.check(check.format("192.168.0.1")).passed
+        assert not case.check(check.format("${{ ring.master }}")).passed
+
+    def test_no_connection_leads_nowhere(self, case: Case) -> None:
+        case.listens("a", "192.168.0.10", 99)
+        assert not case.check("sockets: {process: trainer, host: a, remote: data}").passed
+
+    def test_who_listens_where(self, case: Case) -> None:
+        check = "sockets: {{process: trainer, host: a, listen: {{port: {}}}}}"
+        case.listens("a", "192.168.0.10", 99)
+        result = case.check(check.format(99))
+        assert result.passed
+        assert result.found == "a: listens at 192.168.0.10:99"
+        assert not case.check(check.format(98)).passed
+
+    @pytest.mark.parametrize(
+        ("wanted", "passed"),
+        [("${{ nics.data.ip }}", True), ("${{ nics.mgmt.ip }}", False), ("0.0.0.0", False)],
+    )
+    def test_at_which_address_it_listens(self, case: Case, wanted: str, *, passed: bool) -> None:
+        case.listens("a", "192.168.0.10", 99)
+        check = f"sockets: {{process: trainer, host: a, listen: {{port: 99, local: '{wanted}'}}}}"
+        assert case.check(check).passed is passed
+
+    def test_every_address_may_be_that_of_both_families(self, case: Case) -> None:
+        case.listens("a", "::", 99)
+        check = "sockets: {process: trainer, host: a, listen: {port: 99, local: 0.0.0.0}}"
+        assert case.check(check).passed
+
+    def test_who_was_not_seen_to_listen_did_not(self, case: Case) -> None:
+        result = case.check("sockets: {process: trainer, host: a, listen: {port: 99}}")
+        assert not result.passed
+        assert result.found == "a: was not seen to listen"
 
     def test_only_hosts_whose_sockets_matter_are_looked_at(self, case: Case) -> None:
         scenario = loads(f"{SCENARIO}checks: [{{{self.CHECK}}}]\n").scenario

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedtest.run.checks.bytes import check_bytes
 from fedtest.run.checks.exit import check_exit
+from fedtest.run.checks.log import check_log
 from fedtest.run.checks.sockets import check_sockets
+from fedtest.run.checks.time import check_done, check_time
+from fedtest.run.checks.traffic import check_traffic
 from fedtest.run.checks.value import check_value
 from fedtest.run.result import CheckResult
+from fedtest.scenario.checks import (
+    BytesCheck,
+    DoneCheck,
+    ExitCheck,
+    LogCheck,
+    PacketsCheck,
+    SocketsCheck,
+    TimeCheck,
+    ValueCheck,
+)
 
 if TYPE_CHECKING:
-    from fedtest.plan import Plan
     from fedtest.run.checks.finding import Finding
     from fedtest.run.evidence import Evidence
     from fedtest.scenario.model import Check, Scenario
@@ -35,19 +46,23 @@ def evaluate(scenario: Scenario, evidence: Evidence) -> tuple[CheckResult, ...]:
     return tuple(found)
 
 
-def hosts_to_sample(scenario: Scenario, plan: Plan) -> list[str]:
-    """The hosts that must be looked at while processes run."""
-    names = {check.sockets.process for check in scenario.checks if check.sockets}
-    return list(dict.fromkeys(item.host for item in plan.processes if item.name in names))
-
-
-def _evaluate(scenario: Scenario, check: Check, evidence: Evidence) -> Finding:
-    if check.exit:
-        return check_exit(check.exit, evidence)
-    if check.value:
-        return check_value(check.value, evidence)
-    if check.bytes:
-        return check_bytes(check.bytes, evidence)
-    if check.sockets:
-        return check_sockets(check.sockets, scenario, evidence)
+def _evaluate(  # noqa: PLR0911 - a kind each
+    scenario: Scenario, check: Check, evidence: Evidence
+) -> Finding:
+    spec = check.spec
+    match spec:
+        case ExitCheck():
+            return check_exit(spec, evidence)
+        case LogCheck():
+            return check_log(spec, evidence)
+        case ValueCheck():
+            return check_value(spec, evidence)
+        case BytesCheck() | PacketsCheck():
+            return check_traffic(spec, evidence)
+        case SocketsCheck():
+            return check_sockets(spec, scenario, evidence)
+        case TimeCheck():
+            return check_time(spec, evidence)
+        case DoneCheck():
+            return check_done(spec, evidence)
     raise AssertionError(f"no evaluation of a check of kind {check.kind}")

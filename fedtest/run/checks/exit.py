@@ -9,25 +9,41 @@ from fedtest.run.checks.finding import Finding, by_host
 
 if TYPE_CHECKING:
     from fedtest.run.evidence import Evidence, ProcessState
-    from fedtest.scenario.model import ExitCheck
+    from fedtest.scenario.checks.exit import ExitCheck
 
 _LAST = 10
 
 
 def check_exit(check: ExitCheck, evidence: Evidence) -> Finding:
-    """Passes when every instance of the process ended with `code`."""
+    """Passes when every instance of the process ended as it should."""
     states = evidence.of_process(check.process, check.host)
-    wrong = {host: state for host, state in states.items() if state.status != check.code}
+    wrong = {
+        host: state
+        for host, state in states.items()
+        if state.status is None or not _holds(check, state.status)
+    }
     details = []
     for host, state in wrong.items():
         details.append(f"the end of {check.process}'s log on {host}:")
         details += [f"  {line}" for line in state.log.last[-_LAST:]]
     return Finding(
         passed=bool(states) and not wrong,
-        expected=f"{check.process} exits with {check.code}",
+        expected=_expected(check),
         found=by_host({host: describe(state) for host, state in states.items()}),
         details=details,
     )
+
+
+def _holds(check: ExitCheck, status: int) -> bool:
+    if check.signal is not None:
+        return status == 128 + signal.Signals[check.signal]
+    return status == 0 if check.code is None else check.code.holds(status)
+
+
+def _expected(check: ExitCheck) -> str:
+    if check.signal is not None:
+        return f"{check.process} is ended by {check.signal}"
+    return f"{check.process} exits with {0 if check.code is None else check.code}"
 
 
 def describe(state: ProcessState) -> str:

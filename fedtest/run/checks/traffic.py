@@ -1,18 +1,19 @@
-"""`bytes`: what went through interfaces while the processes ran, by the kernel's counters."""
+"""`bytes` and `packets`: what went through interfaces, by the kernel's counters."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from fedtest.run.checks.finding import Finding, by_host
+from fedtest.scenario.checks.traffic import PacketsCheck
 
 if TYPE_CHECKING:
     from fedtest.engine.snapshot import Interface
     from fedtest.run.evidence import Evidence
-    from fedtest.scenario.model import BytesCheck
+    from fedtest.scenario.checks.traffic import TrafficCheck
 
 
-def check_bytes(check: BytesCheck, evidence: Evidence) -> Finding:
+def check_traffic(check: TrafficCheck, evidence: Evidence) -> Finding:
     """Passes when on each host the difference after minus before lies within the bounds."""
     counts: dict[str, int] = {}
     missing = []
@@ -34,24 +35,27 @@ def check_bytes(check: BytesCheck, evidence: Evidence) -> Finding:
         counts[host] = count
     low = check.min if check.min is not None else 0
     high = check.max if check.max is not None else max(counts.values(), default=0)
-    bounds = [f"at least {size(check.min)}"] if check.min is not None else []
-    bounds += [f"at most {size(check.max)}"] if check.max is not None else []
+    amount = packets if isinstance(check, PacketsCheck) else size
+    bounds = [f"at least {amount(check.min)}"] if check.min is not None else []
+    bounds += [f"at most {amount(check.max)}"] if check.max is not None else []
     verb = "sent" if check.direction == "tx" else "received"
     return Finding(
         passed=all(low <= count <= high for count in counts.values())
         and not missing
         and bool(counts),
         expected=f"each host {verb} {' and '.join(bounds)} on {check.network}",
-        found=by_host({host: size(count) for host, count in counts.items()}),
+        found=by_host({host: amount(count) for host, count in counts.items()}),
         details=missing,
     )
 
 
-def _count(check: BytesCheck, interface: Interface) -> int:
+def _count(check: TrafficCheck, interface: Interface) -> int:
+    if isinstance(check, PacketsCheck):
+        return interface.tx_packets if check.direction == "tx" else interface.rx_packets
     return interface.tx_bytes if check.direction == "tx" else interface.rx_bytes
 
 
-def _hosts(check: BytesCheck, evidence: Evidence) -> tuple[str, ...]:
+def _hosts(check: TrafficCheck, evidence: Evidence) -> tuple[str, ...]:
     if check.host is not None:
         return (check.host,)
     return next(group.members for group in evidence.plan.groups if group.name == check.group)
@@ -65,3 +69,8 @@ def size(count: int) -> str:
             return f"{count} B" if unit == "B" else f"{value:.4g} {unit}"
         value /= 1000
     return f"{value:.4g} GB"
+
+
+def packets(count: int) -> str:
+    """A number of packets in words."""
+    return "1 packet" if count == 1 else f"{count} packets"

@@ -1,0 +1,67 @@
+"""When the moments were that checks speak of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedtest.run.watch import Looking
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fedtest.engine.base import ProcessKey
+    from fedtest.run.evidence import Evidence, ProcessState
+    from fedtest.scenario.moments import Moment
+
+
+def states_of(moment: Moment, evidence: Evidence) -> dict[ProcessKey, ProcessState]:
+    """The processes that a moment is of."""
+    return {
+        key: state
+        for key, state in evidence.processes.items()
+        if moment.process in (None, key.process) and moment.host in (None, key.host)
+    }
+
+
+def looking_for(moment: Moment) -> Looking:
+    """The line that a moment is about."""
+    return Looking(moment.log or "")
+
+
+def happened(moment: Moment, evidence: Evidence, start: float = 0.0) -> dict[str, float | None]:
+    """When it first was, at `start` or later: by host, or by process for all those of a host."""
+    found: dict[str, float | None] = {}
+    for key, state in states_of(moment, evidence).items():
+        label = key.host if moment.process is not None else key.process
+        found[label] = _first(moment, state, start)
+    if moment.process is None and moment.state is None:
+        # A line of some process on the host: who else runs there says nothing of it.
+        earliest = first(found)
+        return {moment.host or "": earliest}
+    return found
+
+
+def _first(moment: Moment, state: ProcessState, start: float) -> float | None:
+    if moment.log is not None:
+        return state.watches[looking_for(moment)].first(start)
+    if moment.value is not None:
+        return state.histories[moment.value].first(start)
+    at = state.started if moment.state == "started" else state.ended
+    return at if at is not None and at >= start else None
+
+
+def first(times: Mapping[str, float | None]) -> float | None:
+    """The earliest of those that were."""
+    return min((at for at in times.values() if at is not None), default=None)
+
+
+def describe(moment: Moment) -> str:
+    """A moment in words."""
+    whose = moment.process or "any process"
+    where = f" on {moment.host}" if moment.host is not None else ""
+    if moment.log is not None:
+        return f"{whose}{where} prints {moment.log!r}"
+    if moment.value is not None:
+        return f"{whose}{where} reports {moment.value}"
+    verb = "starts" if moment.state == "started" else "ends"
+    return f"{moment.process or 'every process'}{where} {verb}"

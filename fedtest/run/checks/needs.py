@@ -1,0 +1,61 @@
+"""What checks need to be looked for while processes run, said before they start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedtest.run.checks.moments import looking_for, states_of
+from fedtest.run.history import History
+from fedtest.run.watch import LogWatch, Looking
+from fedtest.scenario.moments import Moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fedtest.plan import Plan
+    from fedtest.run.evidence import Evidence
+    from fedtest.scenario.checks import Check
+    from fedtest.scenario.checks.log import LogCheck
+    from fedtest.scenario.model import Scenario
+
+
+def declare(scenario: Scenario, evidence: Evidence) -> None:
+    """Every process gets the watches and histories that some check asks of it."""
+    for check in scenario.checks:
+        for moment in moments(check):
+            for state in states_of(moment, evidence).values():
+                if moment.log is not None:
+                    looking = looking_for(moment)
+                    state.watches.setdefault(looking, LogWatch(looking))
+                if moment.value is not None:
+                    state.histories.setdefault(moment.value, History())
+        if check.log:
+            for state in evidence.of_process(check.log.process, check.log.host).values():
+                for looking in lookings(check.log):
+                    state.watches.setdefault(looking, LogWatch(looking))
+        if check.value and check.value.monotonic:
+            for state in evidence.of_process(check.value.process, check.value.host).values():
+                state.histories.setdefault(check.value.name, History())
+
+
+def moments(check: Check) -> Iterator[Moment]:
+    """The moments that a check speaks of."""
+    for name in type(check.spec).model_fields:
+        value = getattr(check.spec, name)
+        if isinstance(value, Moment):
+            yield value
+
+
+def lookings(check: LogCheck) -> list[Looking]:
+    """What a check of logs looks for, in its order."""
+    if check.absent is not None:
+        return [Looking(check.absent, literal=True, stream=check.stream)]
+    if check.match is not None:
+        return [Looking(check.match, stream=check.stream, where=tuple(check.where.items()))]
+    return [Looking(text, stream=check.stream) for text in check.order or ()]
+
+
+def hosts_to_sample(scenario: Scenario, plan: Plan) -> list[str]:
+    """The hosts that must be looked at while processes run."""
+    names = {check.sockets.process for check in scenario.checks if check.sockets}
+    return list(dict.fromkeys(item.host for item in plan.processes if item.name in names))

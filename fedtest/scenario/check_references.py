@@ -1,0 +1,82 @@
+"""The names that checks refer to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fedtest.scenario.checks.log import LogCheck
+from fedtest.scenario.checks.time import TimeCheck
+from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
+from fedtest.scenario.declared import attached, known
+from fedtest.scenario.problems import Finding, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fedtest.scenario.checks.traffic import TrafficCheck
+    from fedtest.scenario.draft import Draft
+    from fedtest.scenario.moments import Moment
+    from fedtest.scenario.problems import Loc
+
+
+def findings(draft: Draft) -> Iterator[Finding]:
+    """What is wrong with them."""
+    ids: set[str] = set()
+    for at, check in enumerate(draft.checks):
+        if check is None:
+            continue
+        loc: Loc = ("checks", at)
+        if check.id is not None and check.id in ids:
+            message = "another check has this id"
+            yield Finding((*loc, "id"), message, found=shown(check.id), allowed="unique ids")
+        ids.add(check.id or "")
+        loc = (*loc, check.kind)
+        spec = check.spec
+        if isinstance(spec, (BytesCheck, PacketsCheck)):
+            yield from _traffic(draft, loc, spec)
+        elif isinstance(spec, TimeCheck):
+            yield from _moment(draft, (*loc, "from"), spec.start)
+            yield from _moment(draft, (*loc, "to"), spec.to)
+        elif with_process := check.exit or check.log or check.value or check.sockets:
+            yield from _process(draft, loc, with_process.process, with_process.host)
+        if isinstance(spec, LogCheck) and spec.since is not None:
+            yield from _moment(draft, (*loc, "since"), spec.since)
+
+
+def _process(draft: Draft, loc: Loc, process: str, host: str | None) -> Iterator[Finding]:
+    """A process, and maybe one host it runs on."""
+    yield from known((*loc, "process"), "process", process, draft.processes)
+    if host is None:
+        return
+    yield from known((*loc, "host"), "host", host, draft.hosts)
+    hosts = draft.hosts_of(process)
+    if hosts is not None and host in draft.hosts and host not in hosts:
+        message = f"process {process} does not run on this host"
+        yield Finding((*loc, "host"), message, wrong=host, names=hosts)
+
+
+def _moment(draft: Draft, loc: Loc, moment: Moment) -> Iterator[Finding]:
+    if moment.process is not None:
+        yield from _process(draft, loc, moment.process, moment.host)
+        return
+    host = moment.host or ""
+    yield from known((*loc, "host"), "host", host, draft.hosts)
+    runs = [draft.hosts_of(name) for name in draft.processes]
+    if host in draft.hosts and all(hosts is not None and host not in hosts for hosts in runs):
+        message = "no process runs on this host"
+        yield Finding((*loc, "host"), message, found=shown(host), allowed="a host with a process")
+
+
+def _traffic(draft: Draft, loc: Loc, check: TrafficCheck) -> Iterator[Finding]:
+    yield from known((*loc, "network"), "network", check.network, draft.networks)
+    if check.host is not None:
+        yield from known((*loc, "host"), "host", check.host, draft.hosts)
+        yield from attached(draft, (*loc, "host"), check.host, check.network)
+    if check.group is not None:
+        yield from known((*loc, "group"), "group", check.group, draft.groups)
+        group = draft.groups.get(check.group)
+        for member in group.members if group else ():
+            wrong = list(attached(draft, (*loc, "group"), member, check.network))
+            if wrong:  # one is enough: the others are the same mistake
+                yield from wrong
+                return

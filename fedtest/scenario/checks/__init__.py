@@ -1,0 +1,63 @@
+"""The kinds of checks. A further kind is a model in a file here and a field of `Check`."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from fedtest.scenario.base import Part, exactly_one
+from fedtest.scenario.checks.exit import ExitCheck
+from fedtest.scenario.checks.log import LogCheck
+from fedtest.scenario.checks.sockets import SocketsCheck
+from fedtest.scenario.checks.time import DoneCheck, TimeCheck
+from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
+from fedtest.scenario.checks.value import ValueCheck
+from fedtest.scenario.names import CheckId
+
+__all__ = [
+    "KINDS",
+    "BytesCheck",
+    "Check",
+    "DoneCheck",
+    "ExitCheck",
+    "LogCheck",
+    "PacketsCheck",
+    "SocketsCheck",
+    "TimeCheck",
+    "ValueCheck",
+]
+
+
+class Check(Part):
+    """A statement that must hold: exactly one kind."""
+
+    id: CheckId | None = Field(default=None, description="A name for it in reports; unique.")
+    exit: ExitCheck | None = Field(default=None, description="How a process ended.")
+    log: LogCheck | None = Field(default=None, description="What processes printed.")
+    value: ValueCheck | None = Field(default=None, description="What processes reported.")
+    bytes: BytesCheck | None = Field(default=None, description="Bytes through interfaces.")
+    packets: PacketsCheck | None = Field(default=None, description="Packets through interfaces.")
+    sockets: SocketsCheck | None = Field(
+        default=None,
+        description="Where processes listened, and between which addresses they spoke.",
+    )
+    time: TimeCheck | None = Field(default=None, description="From one moment to another in time.")
+    done: DoneCheck | None = Field(default=None, description="Everything has ended in time.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        exactly_one(self, *KINDS)
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The name of the kind this is."""
+        return next(kind for kind in KINDS if getattr(self, kind) is not None)
+
+    @property
+    def spec(self) -> Part:
+        """The check itself, whatever its kind."""
+        spec: Part = getattr(self, self.kind)
+        return spec
+
+
+KINDS = tuple(name for name in Check.model_fields if name != "id")

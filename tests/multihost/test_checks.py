@@ -1,0 +1,136 @@
+"""Every kind of check on real hosts: one scenario in which all hold, and one in which none does.
+
+A check that cannot fail proves nothing, so each kind is in both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+HOSTS = """
+fedtest: 1
+name: checks
+deadline: 60s
+networks: {mgmt: {}, data: {}}
+hosts:
+  a: {nics: {mgmt: mgmt0, data: eth0}}
+  b: {nics: {mgmt: mgmt0, data: enps1}}
+groups: {pair: {members: [a, b], network: data, port: 5000}}
+processes:
+  server:
+    hosts: [a]
+    run:
+      - python3
+      - -uc
+      - |
+        import socket
+        from fedtest.values import report
+        listening = socket.create_server(("${{ nics.data.ip }}", 5000))
+        print("ready")
+        peer, _ = listening.accept()
+        received = 0
+        while piece := peer.recv(65536):
+            received += len(piece)
+            report("received", received)
+        print(f"received={received} bytes")
+  client:
+    hosts: [b]
+    run:
+      - python3
+      - -uc
+      - |
+        import socket, sys, time
+        from fedtest.values import report
+        while True:
+            try:
+                peer = socket.create_connection(("${{ pair.master }}", 5000))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.05)
+        peer.sendall(bytes(500_000))
+        time.sleep(2)  # Long enough to be looked at.
+        peer.sendall(bytes(500_000))
+        report("received", 1_000_000)
+        print("closing", file=sys.stderr)
+  doomed: {hosts: [b], run: "echo cannot go on >&2; kill -KILL $$"}
+checks:
+"""
+
+HOLD = """
+  - exit: {process: server, code: 0}
+  - exit: {process: doomed, code: "!= 0"}
+  - exit: {process: doomed, signal: KILL}
+  - log: {process: server, match: "received=(?P<n>[0-9]+)", where: {n: "== 1000000"}, count: 1}
+  - log: {process: doomed, match: "cannot go on", stream: stderr, within: 20s}
+  - log: {process: server, order: [ready, "received="]}
+  - log: {process: client, absent: Traceback}
+  - value: {process: server, name: received, each: "== 1000000"}
+  - value: {process: server, name: received, monotonic: increasing}
+  - value: {process: server, name: received, across: {sum: ">= 1000000"}}
+  - bytes: {host: b, network: data, direction: tx, min: 1MB}
+  - packets: {host: a, network: data, direction: rx, min: 10}
+  - packets: {host: b, network: mgmt, direction: tx, max: 100}
+  - sockets: {process: client, local: "${{ nics.data.ip }}", remote: data}
+  - sockets: {process: server, listen: {port: 5000, local: "${{ nics.data.ip }}"}}
+  - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 40s}
+  - done: {within: 50s}
+"""
+
+FAIL = """
+  - exit: {process: server, code: "!= 0"}
+  - exit: {process: client, signal: TERM}
+  - log: {process: server, match: "received=(?P<n>[0-9]+)", where: {n: "< 1000000"}}
+  - log: {process: doomed, match: "cannot go on", stream: stdout}
+  - log: {process: server, order: ["received=", ready]}
+  - log: {process: doomed, absent: "cannot go on"}
+  - value: {process: server, name: received, each: "< 1000000"}
+  - value: {process: server, name: received, monotonic: decreasing}
+  - value: {process: server, name: received, across: {sum: "> 1000000"}}
+  - bytes: {host: b, network: mgmt, direction: tx, min: 1MB}
+  - packets: {host: b, network: mgmt, direction: tx, min: 100}
+  - sockets: {process: client, local: "${{ nics.mgmt.ip }}"}
+  - sockets: {process: client, remote: mgmt}
+  - sockets: {process: server, listen: {port: 5000, local: "0.0.0.0"}}
+  - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 500ms}
+  - time: {from: {process: client, log: closing}, to: {process: doomed, state: exited}, within: 9s}
+  - done: {within: 500ms}
+"""
+
+
+def checked(fedtest: CommandLine, checks: str, code: int) -> list[dict[str, Any]]:
+    done = fedtest("run", fedtest.scenario("checks", HOSTS + checks))
+    assert done.code == code, done.out + done.err
+    assert done.result["problems"] == [], done.out
+    found: list[dict[str, Any]] = done.result["checks"]
+    assert len(found) == checks.count("\n  - ")
+    return found
+
+
+def test_checks_that_hold(fedtest: CommandLine) -> None:
+    assert [check for check in checked(fedtest, HOLD, 0) if not check["passed"]] == []
+
+
+def test_checks_that_do_not_hold_are_noticed_and_explained(fedtest: CommandLine) -> None:
+    found = checked(fedtest, FAIL, 1)
+    assert [check for check in found if check["passed"]] == []
+    assert all(check["expected"] and check["found"] for check in found)
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ("log: {process: server, match: ready, since: {host: b, log: '('}}", "regular expression"),
+        ("packets: {host: b, network: dta, direction: tx, min: 1}", 'did you mean "data"'),
+    ],
+)
+def test_checks_of_what_cannot_be_are_errors_of_the_scenario(
+    fedtest: CommandLine, check: str, words: str
+) -> None:
+    done = fedtest("run", fedtest.scenario("checks", f"{HOSTS}  - {check}\n"))
+    assert done.code == 2
+    assert words in done.err
