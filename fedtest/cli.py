@@ -74,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--dry-run", action="store_true", help="print the plan, touch no engine")
     run.add_argument("--runs", type=Path, default=Path("runs"), metavar="DIR",
                      help="where the run's directory is made (default: %(default)s)")  # fmt: skip
+    run.add_argument("--junit", type=Path, metavar="FILE",
+                     help="write JUnit XML there, besides the run's directory")  # fmt: skip
     looks = run.add_mutually_exclusive_group()
     looks.add_argument("--quiet", action="store_true", help="print what did not hold, and the end")
     looks.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -120,10 +122,17 @@ def _run(arguments: argparse.Namespace) -> int:
         return ExitCode.PASSED
 
     from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.errors import UsageError
+    from fedtest.reporters.junit import write_junit
     from fedtest.run.runner import Runner
 
+    junit: Path | None = arguments.junit
+    if junit is not None and not junit.absolute().parent.is_dir():  # Better now than afterwards.
+        raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
     runner = Runner(scenario, DockerEngine, _reporter(arguments), arguments.runs)
-    return runner.run().exit_code
+    result = runner.run()
+    write_junit(result, [Path(result.directory) / "junit.xml", *([junit] if junit else [])])
+    return result.exit_code
 
 
 def _reporter(arguments: argparse.Namespace) -> Observer:

@@ -89,6 +89,27 @@ def test_a_wrong_command_line_is_usage(
     assert "usage: fedtest" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("fake")
+def test_run_leaves_junit_xml_and_writes_it_where_it_is_wanted(
+    file: Callable[[str], str], runs: str, tmp_path: Path
+) -> None:
+    wanted = tmp_path / "report.xml"
+    name = file(scenario("exit 3", "exit: {process: work, code: 0}"))
+    assert main(["run", name, "--runs", runs, "--quiet", "--junit", str(wanted)]) == 1
+    text = wanted.read_text(encoding="utf-8")
+    assert (Path(runs) / "latest" / "junit.xml").read_text(encoding="utf-8") == text
+    assert "<failure" in text
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_junit_xml_that_could_not_be_written_is_told_before_the_run(
+    file: Callable[[str], str], runs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["run", file(scenario("true")), "--runs", runs, "--junit", "nosuch/report.xml"]
+    assert main(command) == ExitCode.USAGE
+    assert "there is no directory nosuch" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["validate"]])
 @pytest.mark.parametrize(
     ("text", "said"),

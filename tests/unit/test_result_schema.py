@@ -1,0 +1,63 @@
+"""docs/result.schema.json is what `result.json` really looks like."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from runs import Lab, scenario
+
+import fedtest
+from fedtest.engine.fake import Defects, FakeEngine
+from fedtest.errors import EngineUnavailable
+from fedtest.run.schema import render
+
+DOCUMENT = Path(fedtest.__file__).parents[1] / "docs" / "result.schema.json"
+REPORTS = """echo 'fedtest-value {"name": "x", "value": NaN}'; exit 3"""
+EXIT = "exit: {process: work, code: 0}"
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json.loads(DOCUMENT.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def test_the_document_is_generated() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert text == render(), "python -m fedtest.run.schema > docs/result.schema.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "defects", "verdict"),
+    [
+        (scenario("true", EXIT), Defects(), "passed"),
+        (scenario(REPORTS, EXIT), Defects(), "failed"),
+        (scenario("sleep 60", EXIT, extra=", deadline: 200ms"), Defects(), "failed"),
+        (scenario("true"), Defects(realise=EngineUnavailable("gone", remedy="Start.")), "invalid"),
+    ],
+)
+def test_results_of_runs_keep_to_it(
+    tmp_path: Path,
+    validator: jsonschema.Draft202012Validator,
+    text: str,
+    defects: Defects,
+    verdict: str,
+) -> None:
+    result = Lab(tmp_path).run(text, FakeEngine(defects)).json("result.json")
+    assert result["verdict"] == verdict
+    validator.validate(result)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("more", 1), ("verdict", "fine"), ("exit_code", 5), ("checks", [{}])]
+)
+def test_what_is_no_result_is_refused(
+    tmp_path: Path, validator: jsonschema.Draft202012Validator, key: str, value: Any
+) -> None:
+    result = Lab(tmp_path).run(scenario("true", EXIT)).json("result.json")
+    assert not validator.is_valid({**result, key: value})
