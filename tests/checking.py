@@ -11,7 +11,7 @@ from fedtest.engine.owner import Owner
 from fedtest.engine.snapshot import TcpSocket
 from fedtest.plan import make_plan
 from fedtest.run.checks import evaluate
-from fedtest.run.checks.needs import declare
+from fedtest.run.checks.needs import declare, examinations
 from fedtest.run.evidence import Evidence, ProcessState
 from fedtest.run.logs import ProcessLog
 from fedtest.scenario.load import loads
@@ -99,5 +99,7 @@ class Case:
         declare(scenario, self.evidence)
         for what, host, process, name, content, at in self._said:
             getattr(self.state(host, process), what)(name, content, at)
+        wanted = examinations(scenario.checks, self.evidence)
+        self.evidence.examined = dict(self.engine.examine(self.run, wanted, 30))
         (result,) = evaluate(scenario, self.evidence)
         return result

@@ -5,6 +5,7 @@ A subclass gives the fixture `engine`; what a test makes is destroyed after it.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import signal
 import threading
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fedtest.engine.base import Engine, ProcessKey, RunTag
+from fedtest.engine.examine import Examination
 from fedtest.engine.owner import Owner
 from fedtest.errors import EngineError, SubnetTaken
 from fedtest.plan import AttachmentPlan, HostPlan, ImagePlan, NetworkPlan, Plan, ProcessPlan
@@ -238,10 +240,61 @@ class EngineContract:
         engine.start(run, [shell("sleep 20 & exit 3")], listener, DEADLINE)
         assert listener.wait_exit(ProcessKey("a", "p")) == 3
 
+    def test_files_of_a_host_are_looked_at_from_beside_it(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        name = f"/tmp/fedtest-{run.id}"
+        script = (
+            f"printf hello > {name}; chmod 600 {name}; ln -s {name} {name}.link; mkfifo {name}.p"
+        )
+        engine.start(run, [shell(script)], listener, DEADLINE)
+        assert listener.wait_exit(ProcessKey("a", "p")) == 0
+        paths = (name, f"{name}.link", f"{name}.p", f"{name}.nosuch", "/tmp")
+        try:
+            found = engine.examine(run, {"a": Examination(files=paths)}, DEADLINE)["a"].files
+        finally:
+            engine.start(run, [shell(f"rm -f {name}*", name="rm")], listener, DEADLINE)
+            listener.wait_exit(ProcessKey("a", "rm"))
+        assert [found[path].kind for path in paths] == ["file", "file", "other", None, "directory"]
+        assert (found[name].size, found[f"{name}.link"].content) == (5, b"hello")
+        assert found[name].sha256 == hashlib.sha256(b"hello").hexdigest()
+
+    def test_what_a_python_process_does_is_told_and_it_goes_on(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        script = (
+            "import socket\ndef waits_for_ever():\n one, two = socket.socketpair()\n"
+            " print('waits', flush=True)\n two.recv(1)\nwaits_for_ever()"
+        )
+        plan = ProcessPlan("p", "a", ("python3", "-c", script), (), "1000:1000", None)
+        pids = engine.start(run, [plan], listener, DEADLINE)
+        listener.wait("its first line", lambda: "waits" in listener.text(key))
+        told = engine.examine(run, {"a": Examination(stacks=True)}, DEADLINE)["a"].stacks
+        assert f"process {pids[key]}, state S" in told
+        assert "waits_for_ever (<string>:5)" in told
+        assert key not in listener.status
+        engine.signal(run, pids, signal.SIGKILL)
+        assert listener.wait_exit(key) == 128 + signal.SIGKILL
+
+    def test_a_restarted_host_can_be_looked_at_again(self, engine: Engine, run: RunTag) -> None:
+        plan, _ = self.made(engine, run)
+        wanted = {"a": Examination(files=("/etc/hostname",))}
+        engine.examine(run, wanted, DEADLINE)
+        engine.restart(run, ["a"], DEADLINE)
+        self.up(engine, run, plan)
+        assert engine.examine(run, wanted, DEADLINE)["a"].files["/etc/hostname"].kind == "file"
+
     def test_a_host_that_is_not_there_is_an_error(self, engine: Engine, run: RunTag) -> None:
         self.made(engine, run)
         with pytest.raises(EngineError, match="nosuch"):
             engine.observe(run, ["nosuch"], DEADLINE)
+        with pytest.raises(EngineError, match="nosuch"):
+            engine.examine(run, {"nosuch": Examination()}, DEADLINE)
 
     def test_destroy_removes_all_of_a_run_and_can_be_repeated(
         self, engine: Engine, run: RunTag

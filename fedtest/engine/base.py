@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from fedtest.engine.examine import Examination, Examined
     from fedtest.engine.owner import Owner
     from fedtest.engine.snapshot import Snapshot
     from fedtest.errors import FedtestError
@@ -127,6 +128,16 @@ class Engine(ABC):
     @abstractmethod
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
         """Send a signal to processes and their process groups; one that has ended is no error."""
+
+    @abstractmethod
+    def examine(
+        self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
+    ) -> Mapping[str, Examined]:
+        """Look at hosts from beside them: files, connections, what processes do.
+
+        It needs nothing of a host's image, changes nothing, and works while the
+        host's own processes hang.
+        """
 
     @abstractmethod
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:

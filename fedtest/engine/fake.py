@@ -11,12 +11,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal
 
+from fedtest.engine import examine
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.inside import SNAPSHOT, hosts_file
 from fedtest.engine.snapshot import Interface, Snapshot, TcpSocket, parse
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Network
 
     from fedtest.engine.base import RunTag, Sink
+    from fedtest.engine.examine import Examination, Examined
     from fedtest.plan import HostPlan, Plan, ProcessPlan
 
 _DRAIN = 0.5
@@ -44,6 +47,8 @@ class Defects:
     """(host, interface) -> the name it gets instead."""
     traffic: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """(host, interface) -> bytes that `observe` adds in both directions."""
+    reach: Mapping[tuple[str, str, int], str] = field(default_factory=dict)
+    """(host, address, port) -> what `examine` tells of a connection; else it is refused."""
     sockets: tuple[tuple[str, str, int, str, int], ...] = ()
     """(process, local address, local port, remote address, remote port) that `observe` shows."""
 
@@ -106,6 +111,12 @@ class FakeEngine(Engine):
         for key in pids:
             self._processes[run.id, key].signal(number)
 
+    def examine(
+        self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
+    ) -> Mapping[str, Examined]:
+        """Files are those of this machine, processes the run's own, connections only claimed."""
+        return {name: self._examine(run, name, wanted, deadline) for name, wanted in hosts.items()}
+
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
         del deadline
         for name in hosts:
@@ -150,6 +161,26 @@ class FakeEngine(Engine):
         return Snapshot(
             time.monotonic(), "fake", interfaces, self._sockets(run, host), names, "", text
         )
+
+    def _examine(self, run: RunTag, host: str, wanted: Examination, deadline: float) -> Examined:
+        self._host(run, host)
+        here = [
+            process.pid
+            for (run_id, key), process in list(self._processes.items())
+            if (run_id, key.host) == (run.id, host)
+        ]
+        local = replace(wanted, reach=())
+        told = subprocess.run(
+            [sys.executable, "-m", examine.MODULE, examine.request(local, "/", here)],
+            capture_output=True, text=True, timeout=deadline, check=True,
+        )  # fmt: skip
+        claimed = {
+            target: self.defects.reach.get(
+                (host, target.address, target.port), "Connection refused"
+            )
+            for target in wanted.reach
+        }
+        return replace(examine.parse(host, local, told.stdout), reach=claimed)
 
     def _sockets(self, run: RunTag, host: HostPlan) -> tuple[TcpSocket, ...]:
         """Those that the run's processes on the host really have, and the claimed ones."""

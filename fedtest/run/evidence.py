@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from fedtest.engine.base import ProcessKey
+    from fedtest.engine.examine import Examined
     from fedtest.engine.snapshot import Snapshot, TcpSocket
     from fedtest.plan import Plan, ProcessPlan
     from fedtest.run.history import History
@@ -61,12 +62,16 @@ class ProcessState:
 
 @dataclass
 class Evidence:
-    """`before` and `after`: each host when all were ready, and when all processes had ended."""
+    """`before` and `after`: each host when all were ready, and when all processes had ended.
+
+    `examined`: what was looked at from beside hosts.
+    """
 
     plan: Plan
     processes: dict[ProcessKey, ProcessState] = field(default_factory=dict)
     before: dict[str, Snapshot] = field(default_factory=dict)
     after: dict[str, Snapshot] = field(default_factory=dict)
+    examined: dict[str, Examined] = field(default_factory=dict)
 
     def saw(self, snapshots: Mapping[str, Snapshot]) -> None:
         """Take in the sockets of processes.

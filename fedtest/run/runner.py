@@ -20,7 +20,7 @@ from fedtest.errors import ExitCode, FedtestError, InvalidError, SubnetTaken
 from fedtest.plan import make_plan, plan_to_dict
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.checks import evaluate
-from fedtest.run.checks.needs import declare, hosts_to_sample
+from fedtest.run.checks.needs import declare, examinations, hosts_to_sample
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
@@ -182,6 +182,8 @@ class Runner:
             self._keep("after", after)
             self._evidence.after = dict(after)
             self._evidence.saw(after)
+            wanted = examinations(self._scenario.checks, self._evidence)
+            self._evidence.examined = dict(engine.examine(self._tag, wanted, _OBSERVE_DEADLINE))
             self._checks = evaluate(self._scenario, self._evidence)
             for check in self._checks:
                 self._events.add("check", id=check.id, passed=check.passed, found=check.found)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fedtest.scenario.checks.files import FilesCheck
 from fedtest.scenario.checks.log import LogCheck
+from fedtest.scenario.checks.reach import ReachCheck
 from fedtest.scenario.checks.time import TimeCheck
 from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
 from fedtest.scenario.declared import attached, known
-from fedtest.scenario.problems import Finding, shown
+from fedtest.scenario.problems import Finding, listed, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +36,10 @@ def findings(draft: Draft) -> Iterator[Finding]:
         spec = check.spec
         if isinstance(spec, (BytesCheck, PacketsCheck)):
             yield from _traffic(draft, loc, spec)
+        elif isinstance(spec, FilesCheck):
+            yield from _group_or_host(draft, loc, spec.group, spec.host)
+        elif isinstance(spec, ReachCheck):
+            yield from _reach(draft, loc, spec)
         elif isinstance(spec, TimeCheck):
             yield from _moment(draft, (*loc, "from"), spec.start)
             yield from _moment(draft, (*loc, "to"), spec.to)
@@ -65,6 +71,30 @@ def _moment(draft: Draft, loc: Loc, moment: Moment) -> Iterator[Finding]:
     if host in draft.hosts and all(hosts is not None and host not in hosts for hosts in runs):
         message = "no process runs on this host"
         yield Finding((*loc, "host"), message, found=shown(host), allowed="a host with a process")
+
+
+def _group_or_host(
+    draft: Draft, loc: Loc, group: str | None, host: str | None
+) -> Iterator[Finding]:
+    """A group or a host."""
+    if host is not None:
+        yield from known((*loc, "host"), "host", host, draft.hosts)
+    if group is not None:
+        yield from known((*loc, "group"), "group", group, draft.groups)
+
+
+def _reach(draft: Draft, loc: Loc, check: ReachCheck) -> Iterator[Finding]:
+    yield from known((*loc, "from"), "host", check.start, draft.hosts)
+    yield from known((*loc, "to"), "host", check.to, draft.hosts)
+    if check.network is not None:
+        yield from known((*loc, "network"), "network", check.network, draft.networks)
+        yield from attached(draft, (*loc, "to"), check.to, check.network)
+        return
+    start, to = draft.hosts.get(check.start), draft.hosts.get(check.to)
+    if start is not None and to is not None and not start.nics.keys() & to.nics.keys():
+        message = f"hosts {check.start} and {check.to} are on no network together"
+        allowed = f"with network, one of those of {check.to}: {listed(to.nics)}"
+        yield Finding((*loc, "to"), message, found=shown(check.to), allowed=allowed)
 
 
 def _traffic(draft: Draft, loc: Loc, check: TrafficCheck) -> Iterator[Finding]:

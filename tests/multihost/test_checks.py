@@ -56,6 +56,8 @@ processes:
         time.sleep(2)  # Long enough to be looked at.
         peer.sendall(bytes(500_000))
         report("received", 1_000_000)
+        with open("/tmp/model", "w") as file:
+            file.write("weights: 1\\n")
         print("closing", file=sys.stderr)
   doomed: {hosts: [b], run: "echo cannot go on >&2; kill -KILL $$"}
 checks:
@@ -77,6 +79,10 @@ HOLD = """
   - packets: {host: b, network: mgmt, direction: tx, max: 100}
   - sockets: {process: client, local: "${{ nics.data.ip }}", remote: data}
   - sockets: {process: server, listen: {port: 5000, local: "${{ nics.data.ip }}"}}
+  - files: {host: b, path: /tmp/model, min: 1B, max: 1kB, match: "(?m)^weights: [0-9]$"}
+  - files: {host: a, path: /tmp/model, exists: false}
+  - files: {group: pair, path: /etc/hosts, match: "^127.0.0.1"}
+  - reach: {from: a, to: b, port: 5000, reachable: false}
   - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 40s}
   - done: {within: 50s}
 """
@@ -96,6 +102,10 @@ FAIL = """
   - sockets: {process: client, local: "${{ nics.mgmt.ip }}"}
   - sockets: {process: client, remote: mgmt}
   - sockets: {process: server, listen: {port: 5000, local: "0.0.0.0"}}
+  - files: {group: pair, path: /tmp/model}
+  - files: {host: b, path: /tmp/model, exists: false}
+  - files: {host: b, path: /tmp/model, match: "biases"}
+  - reach: {from: b, to: a, port: 5000}
   - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 500ms}
   - time: {from: {process: client, log: closing}, to: {process: doomed, state: exited}, within: 9s}
   - done: {within: 500ms}
@@ -134,3 +144,21 @@ def test_checks_of_what_cannot_be_are_errors_of_the_scenario(
     done = fedtest("run", fedtest.scenario("checks", f"{HOSTS}  - {check}\n"))
     assert done.code == 2
     assert words in done.err
+
+
+def test_looking_from_beside_needs_nothing_of_a_hosts_own_image(fedtest: CommandLine) -> None:
+    text = """
+fedtest: 1
+name: bare
+image: debian:trixie-slim
+networks: {lan: {}}
+hosts: {a: {nics: {lan: eth0}}, b: {nics: {lan: eth0}}}
+processes: {p: {hosts: [a], run: "umask 077; echo hidden > /tmp/file; ln -s /tmp/file /tmp/link"}}
+checks:
+  - files: {host: a, path: /tmp/link, match: hidden}
+  - files: {host: a, path: /etc/debian_version}
+  - reach: {from: a, to: b, port: 80, reachable: false}
+"""
+    done = fedtest("run", fedtest.scenario("bare", text))
+    assert done.code == 0, done.out + done.err
+    assert done.result["checks"][2]["found"] == "Connection refused"

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from fedtest.engine.docker.build import BuildLog
-from fedtest.engine.docker.context import NODE_SIDE, directory_context, node_context, text_context
+from fedtest.engine.docker.context import (
+    NODE_SIDE,
+    SPY,
+    directory_context,
+    node_context,
+    text_context,
+)
 from fedtest.engine.docker.images import _telling
 from fedtest.errors import DeadlineError, ImageError, InvalidError
 from fedtest.locks import lock
@@ -42,6 +48,7 @@ def digest(root):
 def test_the_node_context_has_the_node_side_and_no_more():
     found = names(node_context())
     assert {"Dockerfile", "fedtest/__init__.py", "fedtest/values.py"} <= set(found)
+    assert SPY in found  # What hangs is told of by it.
     assert all(name == "Dockerfile" or name.split("/")[1] in NODE_SIDE for name in found)
     assert not any("__pycache__" in name for name in found)
 

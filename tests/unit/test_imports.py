@@ -11,7 +11,7 @@ import pytest
 import fedtest
 
 PACKAGE = Path(fedtest.__file__).parent
-NODE_SIDE = ("fedtest.comm", "fedtest.ring")
+NODE_SIDE = ("fedtest.comm", "fedtest.probe", "fedtest.ring")
 """What runs in hosts; everything else is the testbed, but `values`, which is neither."""
 FORBIDDEN = {
     # Below -> what must not be seen from there.

@@ -154,7 +154,7 @@ def test_base_is_good() -> None:
         ('run: "true"', 'run: "true", §comand: x', "processes.trainer.comand", ["unknown key"]),
         # Checks.
         ("  - exit: {process: trainer, code: 0}", "  - §{}", "checks[0]",
-         ["none of exit, log, value, bytes, packets, sockets, time, done", "exactly one"]),
+         ["none of exit, log, value, bytes, packets, sockets, files, reach, time, done", "exactly one"]),
         ("  - exit: {process: trainer, code: 0}", "  - §exti: {process: trainer}", "checks[0].exti",
          ["unknown key", 'did you mean "exit"']),
         ("  - exit: {process: trainer, code: 0}",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import sys
+import sysconfig
 import tarfile
 import tempfile
 from dataclasses import dataclass
@@ -27,8 +29,11 @@ if TYPE_CHECKING:
 
     from fedtest.plan import BuildSpec
 
-NODE_SIDE = ("__init__.py", "values.py", "ring")
+NODE_SIDE = ("__init__.py", "values.py", "probe", "ring")
 """What of fedtest goes into the node image; .dockerignore has the same for `docker build`."""
+
+SPY = "fedtest/probe/py-spy"
+"""Tells the stacks of Python processes; from our own installation, where that is for Linux."""
 
 IN_MEMORY = 8 << 20
 """Bytes up to which a context stays in memory; a larger one goes to a temporary file."""
@@ -66,6 +71,9 @@ def _node_entries() -> Iterator[tuple[str, Path | bytes]]:
         for path in [top] if top.is_file() else sorted(top.rglob("*")):
             if "__pycache__" not in path.parts and path.is_file():
                 yield f"fedtest/{path.relative_to(PACKAGE)}", path
+    spy = Path(sysconfig.get_path("scripts")) / "py-spy"
+    if sys.platform == "linux" and spy.is_file():
+        yield SPY, spy
 
 
 def text_context(dockerfile: str) -> Context:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.docker import images, labels, removal, volumes
+from fedtest.engine.docker.beside import look_beside
 from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.hosts import API_NAMES, Hosts, parsed
 from fedtest.engine.docker.looker import Looker
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from fedtest.engine.base import RunTag, Sink
+    from fedtest.engine.examine import Examination, Examined
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import Plan, ProcessPlan
 
@@ -147,6 +149,17 @@ class DockerEngine(Engine):
 
         self._workers.each(
             send, by_host, doing=f"sending signal {number}", deadline=_SIGNAL_DEADLINE
+        )
+
+    def examine(
+        self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
+    ) -> Mapping[str, Examined]:
+        end = time.monotonic() + deadline
+        return self._workers.each(
+            lambda host: look_beside(self._client, run, host, hosts[host], end),
+            hosts,
+            doing="looking at hosts from beside them",
+            deadline=deadline,
         )
 
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:

@@ -95,6 +95,14 @@ def node_image(
             return tag
 
 
+def present_node_image(client: DockerClient) -> str | None:
+    """The tag of the node image if it is there and up to date."""
+    base = image_id(client, BASE)
+    with node_context() as context:
+        tag = _node_tag(context, base) if base else None
+    return tag if tag and image_id(client, tag) else None
+
+
 def named_image(client: DockerClient, name: str, *, progress: Callable[[str], None]) -> str:
     """An image by its name, pulled if it is not there. ImageError if it cannot be."""
     if not image_id(client, name):

@@ -26,15 +26,21 @@ def run_script(
             user="0:0",
             stderr=False,
         )
-        frames = Frames(client.api.exec_start(execution["Id"], socket=True))
-        output = bytearray()
-        try:
-            while not frames.ended:
-                left = end - time.monotonic()
-                if left <= 0:
-                    raise DeadlineError(f"host {host}: a script in it did not end in time")
-                for _, data in frames.read(left, limit=left):
-                    output += data
-        finally:
-            frames.close()
+        output, _ = finish(client, execution["Id"], f"host {host}: a script in it", end)
     return output.decode("utf-8", "replace")
+
+
+def finish(client: DockerClient, execution: str, what: str, end: float) -> tuple[bytes, bytes]:
+    """Start an exec that was made: its standard output and error, whole. DeadlineError."""
+    frames = Frames(client.api.exec_start(execution, socket=True))
+    output = {"stdout": bytearray(), "stderr": bytearray()}
+    try:
+        while not frames.ended:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise DeadlineError(f"{what} did not end in time")
+            for stream, data in frames.read(left, limit=left):
+                output[stream] += data
+    finally:
+        frames.close()
+    return bytes(output["stdout"]), bytes(output["stderr"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedtest.run.checks.exit import check_exit
+from fedtest.run.checks.files import check_files
 from fedtest.run.checks.log import check_log
+from fedtest.run.checks.reach import check_reach
 from fedtest.run.checks.sockets import check_sockets
 from fedtest.run.checks.time import check_done, check_time
 from fedtest.run.checks.traffic import check_traffic
@@ -15,8 +17,10 @@ from fedtest.scenario.checks import (
     BytesCheck,
     DoneCheck,
     ExitCheck,
+    FilesCheck,
     LogCheck,
     PacketsCheck,
+    ReachCheck,
     SocketsCheck,
     TimeCheck,
     ValueCheck,
@@ -61,6 +65,10 @@ def _evaluate(  # noqa: PLR0911 - a kind each
             return check_traffic(spec, evidence)
         case SocketsCheck():
             return check_sockets(spec, scenario, evidence)
+        case FilesCheck():
+            return check_files(spec, evidence)
+        case ReachCheck():
+            return check_reach(spec, evidence)
         case TimeCheck():
             return check_time(spec, evidence)
         case DoneCheck():

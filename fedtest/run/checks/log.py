@@ -51,10 +51,10 @@ def _expected(check: LogCheck) -> str:
     elif check.order is not None:
         text = f"{check.process} prints{stream}, in this order: {', '.join(check.order)}"
     else:
-        count = f" {check.count} times" if check.count is not None else ""
-        text = f"{check.process} prints{stream}{count} {check.match!r}"
+        text = f"{check.process} prints{stream} {check.match!r}"
         where = [f"{name} {comparison}" for name, comparison in check.where.items()]
         text += f" with {' and '.join(where)}" if where else ""
+        text += f", lines: {check.count}" if check.count is not None else ""
     if check.within is not None:
         text += f" within {check.within:g} s"
     if check.since is not None:

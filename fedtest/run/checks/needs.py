@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fedtest.engine.examine import Examination, Target
 from fedtest.run.checks.moments import looking_for, states_of
+from fedtest.run.checks.reach import target_of
+from fedtest.run.checks.traffic import hosts_of
 from fedtest.run.history import History
 from fedtest.run.watch import LogWatch, Looking
 from fedtest.scenario.moments import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from fedtest.plan import Plan
     from fedtest.run.evidence import Evidence
@@ -59,3 +62,23 @@ def hosts_to_sample(scenario: Scenario, plan: Plan) -> list[str]:
     """The hosts that must be looked at while processes run."""
     names = {check.sockets.process for check in scenario.checks if check.sockets}
     return list(dict.fromkeys(item.host for item in plan.processes if item.name in names))
+
+
+def examinations(checks: Iterable[Check], evidence: Evidence) -> dict[str, Examination]:
+    """What has to be looked at from beside hosts, by host."""
+    files: dict[str, list[str]] = {}
+    reach: dict[str, list[Target]] = {}
+    for check in checks:
+        if check.files:
+            for host in hosts_of(check.files, evidence):
+                files.setdefault(host, []).append(check.files.path)
+        if check.reach:
+            target = target_of(check.reach, evidence.plan)
+            reach.setdefault(check.reach.start, []).append(target)
+    return {
+        host: Examination(
+            files=tuple(dict.fromkeys(files.get(host, ()))),
+            reach=tuple(dict.fromkeys(reach.get(host, ()))),
+        )
+        for host in dict.fromkeys([*files, *reach])
+    }

@@ -10,6 +10,7 @@ from fedtest.scenario.checks.traffic import PacketsCheck
 if TYPE_CHECKING:
     from fedtest.engine.snapshot import Interface
     from fedtest.run.evidence import Evidence
+    from fedtest.scenario.checks.files import FilesCheck
     from fedtest.scenario.checks.traffic import TrafficCheck
 
 
@@ -17,7 +18,7 @@ def check_traffic(check: TrafficCheck, evidence: Evidence) -> Finding:
     """Passes when on each host the difference after minus before lies within the bounds."""
     counts: dict[str, int] = {}
     missing = []
-    for host in _hosts(check, evidence):
+    for host in hosts_of(check, evidence):
         interface = next(
             item.interface
             for item in evidence.plan.host(host).attachments
@@ -55,7 +56,8 @@ def _count(check: TrafficCheck, interface: Interface) -> int:
     return interface.tx_bytes if check.direction == "tx" else interface.rx_bytes
 
 
-def _hosts(check: TrafficCheck, evidence: Evidence) -> tuple[str, ...]:
+def hosts_of(check: TrafficCheck | FilesCheck, evidence: Evidence) -> tuple[str, ...]:
+    """The host, or those of the group."""
     if check.host is not None:
         return (check.host,)
     return next(group.members for group in evidence.plan.groups if group.name == check.group)

@@ -6,7 +6,9 @@ from pydantic import Field, model_validator
 
 from fedtest.scenario.base import Part, exactly_one
 from fedtest.scenario.checks.exit import ExitCheck
+from fedtest.scenario.checks.files import FilesCheck
 from fedtest.scenario.checks.log import LogCheck
+from fedtest.scenario.checks.reach import ReachCheck
 from fedtest.scenario.checks.sockets import SocketsCheck
 from fedtest.scenario.checks.time import DoneCheck, TimeCheck
 from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
@@ -19,8 +21,10 @@ __all__ = [
     "Check",
     "DoneCheck",
     "ExitCheck",
+    "FilesCheck",
     "LogCheck",
     "PacketsCheck",
+    "ReachCheck",
     "SocketsCheck",
     "TimeCheck",
     "ValueCheck",
@@ -40,6 +44,8 @@ class Check(Part):
         default=None,
         description="Where processes listened, and between which addresses they spoke.",
     )
+    files: FilesCheck | None = Field(default=None, description="Files in hosts.")
+    reach: ReachCheck | None = Field(default=None, description="Who can connect to whom.")
     time: TimeCheck | None = Field(default=None, description="From one moment to another in time.")
     done: DoneCheck | None = Field(default=None, description="Everything has ended in time.")
 

@@ -1,0 +1,91 @@
+"""What may be asked of a host from beside it, and the answer; the same for every engine.
+
+An engine has only to run `python -m fedtest.probe` with `request` in the
+host's network and among its processes; `parse` reads what that prints.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from fedtest.errors import EngineError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MODULE = "fedtest.probe"
+CONNECTED = "connected"
+
+
+class Target(NamedTuple):
+    """Where a connection is tried to, and for how many seconds."""
+
+    address: str
+    port: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """Files to look at, connections to try, and whether to tell what processes do."""
+
+    files: tuple[str, ...] = ()
+    reach: tuple[Target, ...] = ()
+    stacks: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """A path in a host. `kind`: `file`, `directory`, `other` or None if nothing is there.
+
+    `content` is its beginning; `error` says why it could not be looked at.
+    """
+
+    kind: str | None
+    size: int
+    sha256: str | None
+    content: bytes
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The answer: facts by path, and `connected` or the reason why not by target."""
+
+    files: Mapping[str, FileFacts]
+    reach: Mapping[Target, str]
+    stacks: str
+
+
+def request(wanted: Examination, root: str, sessions: Collection[int] | None = None) -> str:
+    """The argument of the probe. `root`: where the host's files are, as the probe sees them."""
+    return json.dumps(
+        {
+            "root": root,
+            "files": wanted.files,
+            "reach": wanted.reach,
+            "stacks": wanted.stacks,
+            "sessions": None if sessions is None else list(sessions),
+        }
+    )
+
+
+def parse(host: str, wanted: Examination, text: str) -> Examined:
+    """Read what the probe printed."""
+    try:
+        told = json.loads(text)
+        return Examined(
+            files={
+                path: FileFacts(**{**facts, "content": base64.b64decode(facts["content"])})
+                for path, facts in zip(wanted.files, told["files"], strict=True)
+            },
+            reach=dict(zip(wanted.reach, told["reach"], strict=True)),
+            stacks=told["stacks"],
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        raise EngineError(
+            f"looking at host {host} from beside it: it said: {text[-500:]}"
+        ) from error
