@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from fedtest import values
 from fedtest.engine.base import ProcessKey
 from fedtest.errors import InvalidError
+from fedtest.run import postmortem
 from fedtest.run.events import Exited, Looked, Lost, Output
 from fedtest.run.evidence import ProcessState
 from fedtest.run.logs import ProcessLog
@@ -77,7 +78,8 @@ class Supervisor:
             while not overdue and not self._take_until(self._next_deadline()):
                 overdue = [key for key in self._running() if self._due(key) <= self._clock()]
             if overdue:
-                self._blame(overdue)
+                missing = postmortem.save(self._engine, self._run, self._evidence, self._directory)
+                self._blame(overdue, missing)
                 self._end()
         finally:
             self._inbox.close()  # A look that waits to be taken would hold the sampler.
@@ -155,7 +157,9 @@ class Supervisor:
             if item is not None:
                 self._take(item)
 
-    def _blame(self, overdue: list[ProcessKey]) -> None:
+    def _blame(self, overdue: list[ProcessKey], missing: list[str]) -> None:
+        for text in missing:
+            self._events.add("not saved", what=text)
         for key in overdue:
             state = self._evidence.processes[key]
             limit = self._limit(key)
@@ -165,7 +169,7 @@ class Supervisor:
                 Problem(
                     Verdict.FAILED,
                     f"{key}: still running after {whose} deadline of {limit:g} s",
-                    remedy=f"Its log is {state.log.path}",
+                    remedy=f"Its log is {state.log.path}\n{_where(key, missing)}",
                     details=tuple(state.log.last) or ("(it printed nothing)",),
                 )
             )
@@ -246,6 +250,12 @@ class Supervisor:
             plan = state.plan
             self._events.add("values no longer recorded", plan.host, process=plan.name)
         return state.reports <= _MOST_REPORTS
+
+
+def _where(key: ProcessKey, missing: list[str]) -> str:
+    if missing:
+        return f"Not saved: {'; '.join(missing)}"
+    return f"What it was doing is in {postmortem.STACKS.format(host=key.host)}"
 
 
 def started_at() -> Callable[[], float]:

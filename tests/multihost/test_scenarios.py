@@ -162,6 +162,36 @@ def test_a_process_that_overruns_its_deadline_fails_the_run_and_is_named(
     assert left_behind(client, done.result["id"]) == []
 
 
+PYTHON = """
+fedtest: 1
+name: hangs
+networks: {lan: {}}
+hosts: {a: {nics: {lan: eth0}}}
+processes:
+  p:
+    hosts: [a]
+    deadline: 3s
+    run:
+      - python3
+      - -c
+      - |
+        import socket
+        def receive_for_ever(end):
+            end.recv(1)
+        one, two = socket.socketpair()
+        receive_for_ever(two)
+"""
+
+
+def test_what_a_process_was_doing_at_its_deadline_is_saved(fedtest: CommandLine) -> None:
+    done = fedtest("run", fedtest.scenario("hangs", PYTHON))
+    assert done.code == 1, done.out + done.err
+    assert "What it was doing is in hosts/a.stacks.txt" in done.out
+    hosts = done.runs / "latest" / "hosts"
+    assert "receive_for_ever (<string>:3)" in (hosts / "a.stacks.txt").read_text(encoding="utf-8")
+    assert (hosts / "a.overdue.txt").is_file()
+
+
 def test_hosts_reach_each_other_by_name_and_nothing_outside(fedtest: CommandLine) -> None:
     run = '"ping -c 1 -W 5 a && ping -c 1 -W 5 b && ! ping -c 1 -W 1 192.0.2.1"'
     file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run=run, deadline="60s"))

@@ -44,6 +44,13 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(tmp_path)
 
 
+class Gone(FakeEngine):
+    """Its hosts cannot be looked at."""
+
+    def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
+        raise EngineError("gone")
+
+
 class Faulty(FakeEngine):
     """Does `act` when it comes to `stage`, once."""
 
@@ -208,7 +215,7 @@ class TestFailed:
         assert run.names == ALL
 
     def test_an_overdue_process_is_worth_less_than_an_invalid_testbed(self, lab: Lab) -> None:
-        engine = Faulty("observe", throws(EngineError("gone")))
+        engine = Gone()
         run = lab.run(scenario("sleep 60", EXIT, extra=", deadline: 0.1s"), engine)
         assert run.result.verdict is Verdict.INVALID
         assert len(run.messages) == 2

@@ -54,7 +54,7 @@ def test_a_process_that_ignores_being_asked_is_ended(lab: Lab) -> None:
     script = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
     run = lab.run(scenario(script, extra=", deadline: 0.3s"))
     assert run.result.processes[0].status == 128 + 9
-    assert run.result.seconds < 10
+    assert run.result.seconds < 30
 
 
 def test_what_a_process_says_when_asked_to_end_is_kept(lab: Lab) -> None:
