@@ -21,15 +21,39 @@ def frame(stream: int, data: bytes) -> bytes:
     return struct.pack(">BxxxL", stream, len(data)) + data
 
 
+def attached(engine: socket.socket, ours: socket.socket, ahead: bytes = b"") -> Frames:
+    """As the SDK hands it out: a file whose socket and response hang on it.
+
+    The head of the answer is read; `ahead` came in one piece with it.
+    """
+    engine.sendall(b"HTTP/1.1 101 UPGRADED\r\n\r\n" + ahead)
+    reader = ours.makefile("rb")
+    while reader.readline() != b"\r\n":
+        pass
+    raw = SimpleNamespace(_fp=SimpleNamespace(fp=reader))
+    response = SimpleNamespace(raw=raw, close=reader.close)
+    return Frames(SimpleNamespace(_sock=ours, _response=response))
+
+
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, Frames]]:
     engine, ours = socket.socketpair()
-    # As the SDK hands it out: a file whose socket and response hang on it.
-    response = SimpleNamespace(close=lambda: None)
-    frames = Frames(SimpleNamespace(_sock=ours, _response=response))
+    frames = attached(engine, ours)
     with engine:
         yield engine, frames
     frames.close()
+
+
+@pytest.mark.parametrize("split", [0, 3, 12, 40])
+def test_what_comes_with_the_head_of_the_answer_is_not_lost(split: int) -> None:
+    engine, ours = socket.socketpair()
+    whole = frame(1, b"fedtest-pid 7\n") + frame(2, b"oh\n") + frame(1, b"more")
+    frames = attached(engine, ours, whole[:split])
+    engine.sendall(whole[split:])
+    engine.close()
+    found = list(frames.read(10, limit=10))
+    frames.close()
+    assert found == [("stdout", b"fedtest-pid 7\n"), ("stderr", b"oh\n"), ("stdout", b"more")]
 
 
 def test_frames_come_by_stream_however_they_are_cut(pair: tuple[socket.socket, Frames]) -> None:

@@ -6,6 +6,7 @@ can read this, but not with a time-out: its own do not reach such a stream.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import ssl
 import struct
@@ -37,7 +38,7 @@ class Frames:
         self._socket.setblocking(False)
         self._poll = select.poll()
         self._poll.register(self._socket, select.POLLIN)
-        self._buffer = bytearray()
+        self._buffer = bytearray(_read_ahead(stream))
         self._ended = False
 
     def read(self, silence: float, *, limit: float) -> Iterator[Frame]:
@@ -90,6 +91,19 @@ class Frames:
         self._ended = not data
         self._buffer += data
         return True
+
+
+def _read_ahead(stream: Any) -> bytes:
+    """What came in one piece with the head of the engine's answer.
+
+    Whoever read the head has it in a buffer: the first words of a quick
+    process, its id among them.
+    """
+    reader = stream._response.raw._fp.fp  # noqa: SLF001 - the SDK has no other way
+    with contextlib.suppress(ssl.SSLWantReadError):
+        ahead: bytes = reader.peek()
+        return ahead
+    return b""
 
 
 def described(frames: Frames, whom: str, end: float) -> str:
