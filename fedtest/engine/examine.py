@@ -53,11 +53,15 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The answer: facts by path, and `connected` or the reason why not by target."""
+    """The answer: facts by path, and `connected` or the reason why not by target.
+
+    `ports`: those that the connections were made from, which are nobody's of the host.
+    """
 
     files: Mapping[str, FileFacts]
     reach: Mapping[Target, str]
     stacks: str
+    ports: frozenset[int] = frozenset()
 
 
 def request(wanted: Examination, root: str, sessions: Collection[int] | None = None) -> str:
@@ -82,8 +86,12 @@ def parse(host: str, wanted: Examination, text: str) -> Examined:
                 path: FileFacts(**{**facts, "content": base64.b64decode(facts["content"])})
                 for path, facts in zip(wanted.files, told["files"], strict=True)
             },
-            reach=dict(zip(wanted.reach, told["reach"], strict=True)),
+            reach={
+                target: outcome
+                for target, (outcome, _) in zip(wanted.reach, told["reach"], strict=True)
+            },
             stacks=told["stacks"],
+            ports=frozenset(port for _, port in told["reach"] if port),
         )
     except (LookupError, TypeError, ValueError) as error:
         raise EngineError(

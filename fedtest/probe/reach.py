@@ -13,20 +13,24 @@ if TYPE_CHECKING:
 CONNECTED = "connected"
 
 
-def reach_all(targets: Sequence[tuple[str, int, float]]) -> list[str]:
-    """For each address, port and seconds to wait: `connected`, or why not; all at once."""
+def reach_all(targets: Sequence[tuple[str, int, float]]) -> list[tuple[str, int]]:
+    """For each address, port and seconds to wait, what `reach` says; all at once."""
     if not targets:
         return []
     with ThreadPoolExecutor(min(len(targets), 64)) as pool:
         return list(pool.map(lambda target: reach(*target), targets))
 
 
-def reach(address: str, port: int, seconds: float) -> str:
-    """`connected`, or what the kernel says: `Connection refused`, `timed out`."""
+def reach(address: str, port: int, seconds: float) -> tuple[str, int]:
+    """`connected`, or what the kernel says: `Connection refused`, `timed out`; and our own port.
+
+    The port, because the host's kernel remembers the connection for a minute
+    after it was closed, and it must not be taken for one of the host's processes.
+    """
     try:
-        socket.create_connection((address, port), timeout=seconds).close()
+        with socket.create_connection((address, port), timeout=seconds) as connection:
+            return CONNECTED, connection.getsockname()[1]
     except TimeoutError:
-        return "timed out"
+        return "timed out", 0
     except OSError as error:
-        return os.strerror(error.errno) if error.errno else str(error)
-    return CONNECTED
+        return (os.strerror(error.errno) if error.errno else str(error)), 0

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fedtest.engine.base import ProcessKey
+    from fedtest.engine.examine import Examined
     from fedtest.engine.snapshot import Snapshot
     from fedtest.errors import FedtestError
 
@@ -58,6 +59,7 @@ class Looked:
     """Hosts were observed while processes ran."""
 
     snapshots: dict[str, Snapshot]
+    examined: dict[str, Examined]
 
 
 Item = Output | Exited | Lost | Looked

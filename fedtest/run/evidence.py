@@ -72,12 +72,19 @@ class Evidence:
     before: dict[str, Snapshot] = field(default_factory=dict)
     after: dict[str, Snapshot] = field(default_factory=dict)
     examined: dict[str, Examined] = field(default_factory=dict)
+    _ours: set[tuple[str, int]] = field(default_factory=set)
+
+    def looked_beside(self, examined: Mapping[str, Examined]) -> None:
+        """Take in what was looked at from beside hosts."""
+        self.examined.update(examined)
+        self._ours |= {(host, port) for host, item in examined.items() for port in item.ports}
 
     def saw(self, snapshots: Mapping[str, Snapshot]) -> None:
         """Take in the sockets of processes.
 
         A connection that was closed lives on without a holder for a minute: it
-        was some process's of the host, so it counts for each that had started.
+        was some process's of the host, so it counts for each that had started,
+        unless it was made to try whether somebody can be reached.
         """
         for key, state in self.processes.items():
             if state.pid is not None and key.host in snapshots:
@@ -85,7 +92,11 @@ class Evidence:
                     socket
                     for socket in snapshots[key.host].sockets
                     if socket.session == state.pid
-                    or (socket.session is None and socket.state == "time-wait")
+                    or (
+                        socket.session is None
+                        and socket.state == "time-wait"
+                        and (key.host, socket.local_port) not in self._ours
+                    )
                 )
 
     def of_process(self, name: str, host: str | None = None) -> dict[str, ProcessState]:

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from fedtest import __version__
 from fedtest.engine.base import RunTag
+from fedtest.engine.examine import Examination
 from fedtest.engine.owner import Owner
 from fedtest.errors import ExitCode, FedtestError, InvalidError, SubnetTaken
 from fedtest.plan import make_plan, plan_to_dict
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.checks import evaluate
-from fedtest.run.checks.needs import declare, examinations, hosts_to_sample
+from fedtest.run.checks.needs import declare, examinations, looks
+from fedtest.run.checks.repeated import Repeated
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
@@ -160,10 +162,12 @@ class Runner:
             plan, before = self._realise(engine, prepared)
             self._evidence = Evidence(plan, before=dict(before))
             compare(plan, before)
+        repeated = Repeated(self._scenario, self._evidence, self._clock)
         supervisor = Supervisor(
             engine,
             self._tag,
             self._evidence,
+            repeated,
             self._inbox,
             self._events,
             self._directory,
@@ -171,9 +175,14 @@ class Runner:
             self._clock,
         )
         declare(self._scenario, self._evidence)
+        wanted = looks(self._scenario, self._evidence)
         try:
             with self._stage("processes"):
-                supervisor.run(hosts_to_sample(self._scenario, plan))
+                # Whatever looking needs is there before there is something to see.
+                engine.examine(
+                    self._tag, dict.fromkeys(wanted.beside, Examination()), _OBSERVE_DEADLINE
+                )
+                supervisor.run(wanted)
         finally:
             supervisor.close()
             self._problems += supervisor.problems
@@ -182,9 +191,9 @@ class Runner:
             self._keep("after", after)
             self._evidence.after = dict(after)
             self._evidence.saw(after)
-            wanted = examinations(self._scenario.checks, self._evidence)
-            self._evidence.examined = dict(engine.examine(self._tag, wanted, _OBSERVE_DEADLINE))
-            self._checks = evaluate(self._scenario, self._evidence)
+            beside = examinations(self._scenario.checks, self._evidence)
+            self._evidence.looked_beside(engine.examine(self._tag, beside, _OBSERVE_DEADLINE))
+            self._checks = evaluate(self._scenario, self._evidence, repeated)
             for check in self._checks:
                 self._events.add("check", id=check.id, passed=check.passed, found=check.found)
 

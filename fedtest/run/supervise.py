@@ -18,11 +18,13 @@ from fedtest.run.result import Problem, Verdict
 from fedtest.run.sampler import Sampler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
     from fedtest.engine.base import Engine, RunTag
     from fedtest.engine.snapshot import TcpSocket
     from fedtest.run.artifacts import RunDirectory
+    from fedtest.run.checks.needs import Looks
+    from fedtest.run.checks.repeated import Repeated
     from fedtest.run.events import EventLog, Inbox, Item
     from fedtest.run.evidence import Evidence
     from fedtest.run.observer import Observer
@@ -46,6 +48,7 @@ class Supervisor:
         engine: Engine,
         run: RunTag,
         evidence: Evidence,
+        repeated: Repeated,
         inbox: Inbox,
         events: EventLog,
         directory: RunDirectory,
@@ -55,6 +58,7 @@ class Supervisor:
         self._engine = engine
         self._run = run
         self._evidence = evidence
+        self._repeated = repeated
         self._inbox = inbox
         self._directory = directory
         self._events = events
@@ -65,13 +69,13 @@ class Supervisor:
             key = ProcessKey(plan.host, plan.name)
             evidence.processes[key] = ProcessState(plan, ProcessLog(directory.log(key)))
 
-    def run(self, sample: Collection[str]) -> None:
+    def run(self, looks: Looks) -> None:
         """Start every process; until all have ended or one is overdue.
 
-        Meanwhile the hosts `sample` are looked at, and that begins first, so
-        that what a process does at once is seen.
+        Meanwhile hosts are looked at, and that begins first, so that what a
+        process does at once is seen.
         """
-        sampler = Sampler(self._engine, self._run, sample, self._inbox)
+        sampler = Sampler(self._engine, self._run, looks, self._inbox)
         try:
             self._start()
             overdue: list[ProcessKey] = []
@@ -94,6 +98,7 @@ class Supervisor:
             state = self._evidence.processes[key]
             state.pid, state.started = pid, now
             self._events.add("started", key.host, process=key.process, pid=pid)
+        self._repeated.start()
 
     def close(self) -> None:
         """Take in what has come, and write what logs still hold."""
@@ -200,14 +205,18 @@ class Supervisor:
                 state.status, state.ended = status, self._clock()
                 self._events.add("exited", key.host, process=key.process, status=status)
                 self._observer.exited(key, status)
+                self._repeated.exited()
             case Lost(key, error):
                 self._evidence.processes[key].ended = self._clock()
                 self._events.add("lost", key.host, process=key.process, error=str(error))
                 self.problems.append(
                     Problem(Verdict.INVALID, f"{key}: {error.message}", error.remedy)
                 )
-            case Looked(snapshots):
+            case Looked(snapshots, examined):
+                self._evidence.after.update(snapshots)
                 self._evidence.saw(snapshots)
+                self._evidence.looked_beside(examined)
+                self._repeated.looked()
 
     def _close_log(self, key: ProcessKey) -> None:
         for stream, line in self._evidence.processes[key].log.close():
@@ -231,6 +240,7 @@ class Supervisor:
             self._reject(key, f"reported values under more than {_MOST_NAMES} names")
             return
         state.report(name, value, self._clock())
+        self._repeated.reported(name)
         if self._record(state):
             self._events.add("value", key.host, process=key.process, name=name, value=value)
 

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _PartT = TypeVar("_PartT", bound="Part")
 
 # Keys without which a part is still itself to all others.
-_ALONE = frozenset({"build", "deadline", "env", "id", "image", "internal", "user"})
+_ALONE = frozenset(
+    {"always", "build", "deadline", "env", "eventually", "id", "image", "internal", "user"}
+)
 
 # Stands for addresses that only a plan knows.
 _SOME_ADDRESS = "198.18.0.1"

@@ -287,7 +287,7 @@ class Scenario(Part):
         default=(),
         strict=False,
         max_length=MOST,
-        description="What must hold; evaluated when the processes have ended.",
+        description="What must hold; judged when the processes have ended, or while they run.",
     )
 
     @model_validator(mode="before")

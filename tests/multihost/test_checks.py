@@ -32,11 +32,17 @@ processes:
         from fedtest.values import report
         listening = socket.create_server(("${{ nics.data.ip }}", 5000))
         print("ready")
-        peer, _ = listening.accept()
-        received = 0
-        while piece := peer.recv(65536):
+        received = looked = 0
+        while not (piece := (peer := listening.accept()[0]).recv(65536)):
+            pass  # It was one who tries whether we can be reached.
+        while piece:
             received += len(piece)
             report("received", received)
+            while received >= 500_000 and looked < 3:
+                looked += not listening.accept()[0].recv(1)
+                if looked == 3:
+                    peer.sendall(b"go on")
+            piece = peer.recv(65536)
         print(f"received={received} bytes")
   client:
     hosts: [b]
@@ -53,7 +59,7 @@ processes:
             except ConnectionRefusedError:
                 time.sleep(0.05)
         peer.sendall(bytes(500_000))
-        time.sleep(2)  # Long enough to be looked at.
+        peer.recv(5)  # When we have been looked at.
         peer.sendall(bytes(500_000))
         report("received", 1_000_000)
         with open("/tmp/model", "w") as file:
@@ -85,6 +91,10 @@ HOLD = """
   - reach: {from: a, to: b, port: 5000, reachable: false}
   - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 40s}
   - done: {within: 50s}
+  - {reach: {from: b, to: a, network: data, port: 5000}, eventually: 20s}
+  - {reach: {from: b, to: a, network: mgmt, port: 5000, reachable: false}, always: true}
+  - {bytes: {host: b, network: data, direction: tx, min: 400kB}, eventually: 20s}
+  - {value: {process: server, name: received, each: "<= 1000000"}, always: true}
 """
 
 FAIL = """
@@ -109,6 +119,10 @@ FAIL = """
   - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 500ms}
   - time: {from: {process: client, log: closing}, to: {process: doomed, state: exited}, within: 9s}
   - done: {within: 500ms}
+  - {reach: {from: b, to: a, network: mgmt, port: 5000}, eventually: 20s}
+  - {reach: {from: b, to: a, network: data, port: 5000, reachable: false}, always: true}
+  - {bytes: {host: b, network: data, direction: tx, max: 100kB}, always: true}
+  - {value: {process: server, name: received, each: "<= 600000"}, always: true}
 """
 
 

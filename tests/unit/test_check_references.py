@@ -98,7 +98,28 @@ RIGHT = [
     "reach: {from: a, to: c, port: 80, network: spare}",
     "time: {from: {host: a, value: x}, to: {process: other, log: y}, within: 20s}",
     "done: {within: 60s}",
+    "{value: {process: trainer, name: x, each: '> 1'}, always: true}",
+    "{reach: {from: a, to: b, port: 80}, eventually: 10s}",
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ("exit: {process: trainer}, eventually: 5s", "of kind exit is not of a moment"),
+        ("log: {process: trainer, match: x}, always: true", "of kind log is not of a moment"),
+        (
+            "value: {process: trainer, name: x, monotonic: increasing}, always: true",
+            "of values over time is not of a moment",
+        ),
+        (
+            "value: {process: trainer, name: x, across: equal}, always: true, eventually: 5s",
+            "both eventually and always",
+        ),
+    ],
+)
+def test_what_cannot_be_repeated_is_refused(check: str, words: str) -> None:
+    assert_refused(changed(EXIT, f"  - §{{{check}}}\n"), "checks[0]", words)
 
 
 @pytest.mark.parametrize("check", RIGHT)

@@ -12,7 +12,8 @@ from checking import SCENARIO, Case
 
 from fedtest.engine.snapshot import TcpSocket
 from fedtest.run.checks import evaluate
-from fedtest.run.checks.needs import hosts_to_sample
+from fedtest.run.checks.needs import Looks, looks
+from fedtest.run.checks.repeated import Repeated
 from fedtest.run.checks.traffic import size
 from fedtest.scenario.load import loads
 
@@ -342,15 +343,17 @@ class TestSockets:
 
     def test_only_hosts_whose_sockets_matter_are_looked_at(self, case: Case) -> None:
         scenario = loads(f"{SCENARIO}checks: [{{{self.CHECK}}}]\n").scenario
-        assert hosts_to_sample(scenario, case.plan) == ["a", "b"]
+        assert looks(scenario, case.evidence).hosts == ("a", "b")
         none = loads(SCENARIO).scenario
-        assert hosts_to_sample(none, case.plan) == []
+        assert looks(none, case.evidence) == Looks()
 
 
 def test_a_check_without_a_name_is_called_by_its_kind_and_place(case: Case) -> None:
     text = "checks: [exit: {process: other, code: 0}, exit: {process: trainer, code: 0}]"
     scenario = loads(SCENARIO + text).scenario
-    assert [check.id for check in evaluate(scenario, case.evidence)] == ["exit-1", "exit-2"]
+    repeated = Repeated(scenario, case.evidence, lambda: 0.0)
+    found = evaluate(scenario, case.evidence, repeated)
+    assert [check.id for check in found] == ["exit-1", "exit-2"]
 
 
 def test_a_process_that_ran_nowhere_proves_nothing(case: Case) -> None:

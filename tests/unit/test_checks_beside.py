@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
 from checking import Case
 
+from fedtest.engine.examine import Examined
 from fedtest.engine.fake import Defects
+from fedtest.engine.snapshot import TcpSocket
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,3 +117,11 @@ class TestReach:
     def test_the_network_can_be_chosen(self, case: Case) -> None:
         result = case.check("reach: {from: a, to: b, port: 80, network: data}")
         assert result.expected == "a reaches b at 192.168.0.11, port 80"
+
+
+def test_a_connection_that_was_only_tried_is_no_processes(case: Case) -> None:
+    left = TcpSocket(ip_address("10.1.0.2"), 50001, ip_address("10.1.0.3"), 80, "time-wait", None)
+    seen = {"a": replace(case.evidence.before["a"], sockets=(left, replace(left, local_port=2)))}
+    case.evidence.looked_beside({"a": Examined({}, {}, "", frozenset({50001}))})
+    case.evidence.saw(seen)
+    assert {item.local_port for item in case.state("a").sockets} == {2}

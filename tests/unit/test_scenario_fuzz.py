@@ -111,6 +111,7 @@ NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,6}[a-z0-9]", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30).map(
     lambda text: text.replace("${{", "")
 )
+FLOATS = st.floats(0, allow_nan=False, allow_infinity=False)
 INTERFACES = st.from_regex(r"[a-z0-9@_]{1,15}", fullmatch=True).filter(
     lambda name: name not in ("lo", "all", "default")
 )
@@ -123,6 +124,7 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
     hosts = [f"h-{name}" for name in draw(st.lists(NAMES, min_size=1, max_size=4, unique=True))]
     members = draw(st.lists(st.sampled_from(hosts), min_size=1, unique=True))
     command = st.one_of(TEXTS.filter(str.strip), st.lists(TEXTS, min_size=1, max_size=3))
+    moment = {"host": members[0], "value": draw(TEXTS.filter(bool))}
     data: dict[str, Any] = {
         "fedtest": 1,
         "name": draw(NAMES),
@@ -158,7 +160,18 @@ def scenarios(draw: st.DrawFn) -> dict[str, Any]:
             {"exit": {"process": "p", "code": draw(st.integers(0, 255))}},
             {"value": {"process": "p", "name": draw(TEXTS.filter(bool)), "each": "!= no"}},
             {"bytes": {"group": "g_roup", "network": networks[0], "direction": "rx",
-                       "max": f"{draw(st.integers(0, 10**9))}B"}},
+                       "max": f"{draw(st.integers(0, 10**9))}B"},
+             "eventually": f"{draw(st.integers(1, 5000))}ms"},
+            {"log": {"process": "p", "absent": draw(TEXTS.filter(bool)), "since": moment}},
+            {"log": {"process": "p", "match": "(?P<n>.)", "count": draw(st.integers(0, 99)),
+                     "where": {"n": draw(st.sampled_from(["== 1", "> -1.5", '!= "\\t"']))}}},
+            {"value": {"process": "p", "name": "n", "across": {"within": draw(FLOATS)}},
+             "always": True},
+            {"packets": {"host": hosts[0], "network": networks[0], "direction": "tx",
+                         "min": draw(st.integers(0, 10**15))}},
+            {"time": {"from": moment, "to": {"process": "p", "state": "exited"}, "within": "1s"}},
+            {"files": {"group": "g_roup", "path": f"/{draw(st.text('a-. ', max_size=9))}x"}},
+            {"reach": {"from": hosts[0], "to": hosts[-1], "port": 80, "timeout": "2ms"}},
         ],
     }  # fmt: skip
     if draw(st.booleans()):

@@ -54,7 +54,7 @@ def look_beside(
 
 def _image(client: DockerClient, run: RunTag, wanted: Examination) -> str:
     """To tell what processes do, nobody waits for an image to be built: they may end meanwhile."""
-    if wanted.files or wanted.reach:
+    if not wanted.stacks:
         return images.node_image(client, progress=lambda _: None, labels=labels.of_run(run))
     image = images.present_node_image(client)
     if image is None:

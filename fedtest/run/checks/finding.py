@@ -11,12 +11,16 @@ if TYPE_CHECKING:
 
 @dataclass
 class Finding:
-    """`expected` and `found` are for a person; `details` are further lines."""
+    """`expected` and `found` are for a person; `details` are further lines.
+
+    `unknown`: there is nothing yet to judge by, which while processes run means nothing.
+    """
 
     passed: bool
     expected: str
     found: str
     details: list[str] = field(default_factory=list)
+    unknown: bool = False
 
 
 def by_host(items: Mapping[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fedtest.engine.examine import Examination, Target
@@ -10,12 +11,12 @@ from fedtest.run.checks.reach import target_of
 from fedtest.run.checks.traffic import hosts_of
 from fedtest.run.history import History
 from fedtest.run.watch import LogWatch, Looking
+from fedtest.scenario.checks import BytesCheck, PacketsCheck
 from fedtest.scenario.moments import Moment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from fedtest.plan import Plan
     from fedtest.run.evidence import Evidence
     from fedtest.scenario.checks import Check
     from fedtest.scenario.checks.log import LogCheck
@@ -58,10 +59,29 @@ def lookings(check: LogCheck) -> list[Looking]:
     return [Looking(text, stream=check.stream) for text in check.order or ()]
 
 
-def hosts_to_sample(scenario: Scenario, plan: Plan) -> list[str]:
-    """The hosts that must be looked at while processes run."""
-    names = {check.sockets.process for check in scenario.checks if check.sockets}
-    return list(dict.fromkeys(item.host for item in plan.processes if item.name in names))
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What is looked at again and again while processes run.
+
+    `closely`: a check waits for something to happen, or to stop.
+    """
+
+    hosts: tuple[str, ...] = ()
+    beside: Mapping[str, Examination] = field(default_factory=dict)
+    closely: bool = False
+
+
+def looks(scenario: Scenario, evidence: Evidence) -> Looks:
+    """The hosts that must be looked at, for their sockets or for checks that are repeated."""
+    hosts: list[str] = []
+    repeated = [check for check in scenario.checks if check.repeated]
+    for check in scenario.checks:
+        if check.sockets:
+            hosts += evidence.of_process(check.sockets.process, check.sockets.host)
+    for check in repeated:
+        if isinstance(check.spec, (BytesCheck, PacketsCheck)):
+            hosts += hosts_of(check.spec, evidence)
+    return Looks(tuple(dict.fromkeys(hosts)), examinations(repeated, evidence), bool(repeated))
 
 
 def examinations(checks: Iterable[Check], evidence: Evidence) -> dict[str, Examination]:

@@ -24,7 +24,8 @@ def check_sockets(check: SocketsCheck, scenario: Scenario, evidence: Evidence) -
     seen: dict[str, str] = {}
     details: list[str] = []
     passed = True
-    for host, state in evidence.of_process(check.process, check.host).items():
+    states = evidence.of_process(check.process, check.host)
+    for host, state in states.items():
         counted = [item for item in state.sockets if _counts(item, check.ignore_port)]
         statements = []
         wrong: list[str] = []
@@ -59,6 +60,7 @@ def check_sockets(check: SocketsCheck, scenario: Scenario, evidence: Evidence) -
         expected=_expected(check),
         found=by_host(seen),
         details=details,
+        unknown=not all(state.sockets for state in states.values()),
     )
 
 

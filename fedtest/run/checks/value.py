@@ -33,6 +33,7 @@ def check_value(check: ValueCheck, evidence: Evidence) -> Finding:
         expected=expected,
         found=found,
         details=details,
+        unknown=bool(silent) or not states,
     )
 
 

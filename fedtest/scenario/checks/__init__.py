@@ -14,6 +14,8 @@ from fedtest.scenario.checks.time import DoneCheck, TimeCheck
 from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
 from fedtest.scenario.checks.value import ValueCheck
 from fedtest.scenario.names import CheckId
+from fedtest.scenario.refusal import refuse
+from fedtest.scenario.units import Duration
 
 __all__ = [
     "KINDS",
@@ -30,11 +32,25 @@ __all__ = [
     "ValueCheck",
 ]
 
+REPEATABLE = ("value", "bytes", "packets", "sockets", "files", "reach")
+_REPEATABLE_WORDS = ", ".join(f"`{kind}`" for kind in REPEATABLE)
+
 
 class Check(Part):
     """A statement that must hold: exactly one kind."""
 
     id: CheckId | None = Field(default=None, description="A name for it in reports; unique.")
+    eventually: Duration | None = Field(
+        default=None,
+        description="It need hold only once, so soon after the start of the processes: it is "
+        "judged at each report or look while they run. For " + _REPEATABLE_WORDS + ".",
+    )
+    always: bool = Field(
+        default=False,
+        description="It is judged while processes run and must hold each time: at each report, "
+        "or at each look, but for one that was followed by the end of a process. Not with "
+        "`eventually`, for the same kinds.",
+    )
     exit: ExitCheck | None = Field(default=None, description="How a process ended.")
     log: LogCheck | None = Field(default=None, description="What processes printed.")
     value: ValueCheck | None = Field(default=None, description="What processes reported.")
@@ -52,7 +68,20 @@ class Check(Part):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         exactly_one(self, *KINDS)
+        if not self.repeated:
+            return self
+        if self.always and self.eventually is not None:
+            raise refuse("both eventually and always", allowed="at most one of them")
+        if self.kind not in REPEATABLE or (self.value is not None and self.value.monotonic):
+            what = "of values over time" if self.value is not None else f"of kind {self.kind}"
+            message = f"a check {what} is not of a moment, so it cannot hold at some or at all"
+            raise refuse(message, allowed=f"eventually and always with {_REPEATABLE_WORDS}")
         return self
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it is judged while processes run."""
+        return self.always or self.eventually is not None
 
     @property
     def kind(self) -> str:
@@ -66,4 +95,4 @@ class Check(Part):
         return spec
 
 
-KINDS = tuple(name for name in Check.model_fields if name != "id")
+KINDS = tuple(name for name in Check.model_fields if name not in {"id", "eventually", "always"})

@@ -13,7 +13,8 @@ class ReachCheck(Part):
     """A connection from a host to a port of another, tried out from the first.
 
     It is tried when the processes have ended, when mostly nobody listens any
-    more; `eventually` or `always` try it while they run.
+    more; `eventually` or `always` try it while they run. Who listens sees a
+    connection that is closed at once.
     """
 
     start: HostName = Field(alias="from", description="The host that connects.")
