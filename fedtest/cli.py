@@ -7,47 +7,85 @@ message, never a traceback.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedtest import __version__
-from fedtest.errors import ExitCode, FedtestError, Interrupted, ScenarioError
+from fedtest.errors import (
+    ExitCode,
+    FedtestError,
+    Interrupted,
+    InvalidError,
+    ScenarioError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import FrameType
 
     from fedtest.run.observer import Observer
+
+_UNWRITABLE = {errno.EPIPE, errno.EIO, errno.ENOSPC}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
-    arguments = _parser().parse_args(argv)
+    if sys.stdout is None:  # Who started us has closed it.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     try:
-        return int(arguments.command(arguments))
+        _be_interruptible()
+        arguments = _parser().parse_args(argv)
+        code = int(arguments.command(arguments))
+        sys.stdout.flush()
     except FedtestError as error:
         _complain(error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        _complain(Interrupted("interrupted"))
-        return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Who read our output has gone; that is no defect, and nothing is left to
-        # say. Python would still flush at its end, fail, and exit with 120.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.INTERRUPTED
+        code = error.exit_code
+    except OSError as error:
+        code = _unwritten(error) if error.errno in _UNWRITABLE else _defect(error)
     except Exception as error:  # noqa: BLE001 - the last place where it can be told
-        import traceback
+        code = _defect(error)
+    return code
 
-        traceback.print_exc()
-        _complain(
-            FedtestError(
-                f"fedtest's own error: {type(error).__name__}: {error}",
-                remedy="This is a defect of fedtest; please report it with the traceback above.",
-            )
+
+def _unwritten(error: OSError) -> int:
+    """Who read our output has gone, which is no defect; or the disk it went to is full."""
+    # Python would still flush at its end, fail, and exit with 120.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if error.errno != errno.ENOSPC:
+        return ExitCode.INTERRUPTED
+    _complain(InvalidError(f"the output could not be written: {error.strerror}"))
+    return ExitCode.INVALID
+
+
+def _be_interruptible() -> None:
+    """A signal that ends us is told like every other end, also before a run handles it."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        raise Interrupted(f"interrupted by {signal.Signals(number).name}")
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
+                signal.signal(number, handle)
+
+
+def _defect(error: Exception) -> int:
+    import traceback
+
+    traceback.print_exc()
+    _complain(
+        FedtestError(
+            f"fedtest's own error: {type(error).__name__}: {error}",
+            remedy="This is a defect of fedtest; please report it with the traceback above.",
         )
-        return ExitCode.INTERNAL
+    )
+    return ExitCode.INTERNAL
 
 
 def _complain(error: FedtestError) -> None:

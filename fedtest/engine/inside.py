@@ -22,7 +22,7 @@ look() {
   echo "==> links <=="
   for d in /sys/class/net/*; do
     read -r mac < "$d/address"; read -r mtu < "$d/mtu"; read -r flags < "$d/flags"
-    echo "${d##*/} ${mac:--} $mtu $flags"
+    printf '%s\\n' "${d##*/} ${mac:--} $mtu $flags"
   done
 }
 """
@@ -69,6 +69,9 @@ set -eu
 routes=$(ip -4 route show | grep -v 'proto kernel' || true)
 n=0
 moves=
+temporary=tmp
+names=" $* $(ls /sys/class/net) "
+while case "$names" in *"$temporary"*) true;; *) false;; esac; do temporary=x$temporary; done
 while [ $# -gt 0 ]; do
   old=
   for d in /sys/class/net/*; do
@@ -78,8 +81,8 @@ while [ $# -gt 0 ]; do
   if [ -z "$old" ]; then echo "no interface has the MAC address $1" >&2; exit 1; fi
   if [ "$old" != "$2" ]; then
     ip link set dev "$old" down
-    ip link set dev "$old" name "fedtest$n"
-    moves="$moves fedtest$n/$old/$2"
+    ip link set dev "$old" name "$temporary$n"
+    moves="$moves $temporary$n/$old/$2"
     n=$((n + 1))
   fi
   shift 2

@@ -26,11 +26,13 @@ class RunDirectory:
 
     def __init__(self, runs: Path, scenario: str, run_id: str, now: datetime) -> None:
         name = f"{now:%Y%m%d-%H%M%S}-{scenario}-{run_id}"
-        self.path = runs.absolute() / name
+        self.path = runs / name
         try:
+            runs = runs.absolute()  # Fails where the current directory is gone.
+            self.path = runs / name
             (self.path / "logs").mkdir(parents=True)
             (self.path / "hosts").mkdir()
-            _point(runs.absolute() / "latest", name)
+            _point(runs / "latest", name)
         except OSError as error:
             raise UsageError(
                 f"cannot write the run's directory {self.path}: {error.strerror}",

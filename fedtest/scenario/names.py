@@ -85,10 +85,10 @@ def _interface(given: Any) -> str:
         raise refuse(f"an interface name with {', '.join(map(shown, bad))}", allowed=allowed)
     # Not forbidden in every kernel, but none of these would arrive: the kernel
     # numbers names with %, `ip` takes a leading hyphen for an option.
-    if not value.isascii() or not value.isprintable() or "%" in value or value[0] == "-":
+    if not value.isascii() or not value.isprintable() or "%" in value or value[0] in "-.":
         raise refuse(
             "an interface name that tools cannot be given",
-            allowed=f"{allowed}; ASCII, no '%', no leading hyphen",
+            allowed=f"{allowed}; ASCII, no '%', no leading hyphen or dot",
         )
     if value in ("lo", ".", "..", "all", "default"):
         raise refuse("an interface name that the kernel has taken", allowed=allowed)
@@ -114,6 +114,9 @@ def _image(value: str) -> str:
     return value
 
 
+_SYSTEM = ("proc", "sys", "dev", "etc", "bin", "sbin", "lib", "lib64", "usr", "boot")
+
+
 def _directory(value: Any) -> str:
     allowed = "an absolute path in the host, like /data"
     value = _string(value, "a directory", allowed)
@@ -122,7 +125,7 @@ def _directory(value: Any) -> str:
         raise refuse("not a directory that data can be put at", allowed=allowed)
     if ":" in value or not value.isprintable() or len(value) > 200:
         raise refuse("not a directory that data can be put at", allowed=f"{allowed}, without ':'")
-    if len(path.parts) < 2 or path.parts[1] in ("proc", "sys", "dev"):
+    if len(path.parts) < 2 or (path.parts[1] in _SYSTEM or path == PurePosixPath("/run")):
         raise refuse("a directory that the host needs itself", allowed=allowed)
     return str(path)
 

@@ -79,7 +79,8 @@ def engine_errors(doing: str) -> Iterator[None]:
         raise EngineError(f"{doing}: the engine says: {explanation(error)}") from error
     except requests.exceptions.Timeout as error:
         raise DeadlineError(f"{doing}: the engine did not answer in time") from error
-    except (requests.exceptions.ConnectionError, DockerException) as error:
+    # ValueError: an address that cannot be one, like a port of 99999.
+    except (requests.exceptions.RequestException, DockerException, ValueError) as error:
         raise EngineUnavailable(
             f"{doing}: {error}",
             remedy="Start an engine: `python -m fedtest engine ensure` does it on Linux, "
