@@ -38,9 +38,9 @@ processes:
         while piece:
             received += len(piece)
             report("received", received)
-            while received >= 500_000 and looked < 3:
+            while received >= 500_000 and looked < 5:
                 looked += not listening.accept()[0].recv(1)
-                if looked == 3:
+                if looked == 5:
                     peer.sendall(b"go on")
             piece = peer.recv(65536)
         print(f"received={received} bytes")
