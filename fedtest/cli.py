@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ from fedtest.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import FrameType
 
     from fedtest.run.observer import Observer
@@ -38,13 +39,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # Who started us has closed it.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     try:
-        _be_interruptible()
-        arguments = _parser().parse_args(argv)
-        code = int(arguments.command(arguments))
-        sys.stdout.flush()
+        with _interruptible():
+            arguments = _parser().parse_args(argv)
+            code = int(arguments.command(arguments))
+            sys.stdout.flush()
     except FedtestError as error:
         _complain(error)
         code = error.exit_code
+    except KeyboardInterrupt:
+        _complain(Interrupted("interrupted"))
+        code = ExitCode.INTERRUPTED
     except OSError as error:
         code = _unwritten(error) if error.errno in _UNWRITABLE else _defect(error)
     except Exception as error:  # noqa: BLE001 - the last place where it can be told
@@ -62,17 +66,24 @@ def _unwritten(error: OSError) -> int:
     return ExitCode.INVALID
 
 
-def _be_interruptible() -> None:
+@contextmanager
+def _interruptible() -> Iterator[None]:
     """A signal that ends us is told like every other end, also before a run handles it."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
         raise Interrupted(f"interrupted by {signal.Signals(number).name}")
 
+    old = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
-                signal.signal(number, handle)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                old[number] = signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
 
 
 def _defect(error: Exception) -> int:

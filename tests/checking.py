@@ -103,5 +103,5 @@ class Case:
         wanted = examinations(scenario.checks, self.evidence)
         self.evidence.examined = dict(self.engine.examine(self.run, wanted, 30))
         repeated = Repeated(scenario, self.evidence, lambda: 0.0)
-        (result,) = evaluate(scenario, self.evidence, repeated)
+        result, *_ = evaluate(scenario, self.evidence, repeated)
         return result

@@ -60,6 +60,7 @@ class FakeEngine(Engine):
         self.defects = defects or Defects()
         self.realised: dict[str, Plan] = {}
         self._processes: dict[tuple[str, ProcessKey], _Process] = {}
+        self._starts: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
 
     def info(self) -> EngineInfo:
@@ -122,6 +123,7 @@ class FakeEngine(Engine):
         for name in hosts:
             self._host(run, name)
             self._kill(run.id, name)
+            self._starts[run.id, name] = self._starts.get((run.id, name), 0) + 1
 
     def destroy(self, run_id: str, deadline: float) -> int:
         del deadline
@@ -159,7 +161,14 @@ class FakeEngine(Engine):
         names = hosts_file(host.names)
         text = f"{host.name}: {', '.join(interfaces)}"
         return Snapshot(
-            time.monotonic(), "fake", interfaces, self._sockets(run, host), names, "", text
+            uptime=time.monotonic(),
+            born=self._starts.get((run.id, host.name), 0),
+            boot="fake",
+            interfaces=interfaces,
+            sockets=self._sockets(run, host),
+            hosts_file=names,
+            resolv_conf="",
+            text=text,
         )
 
     def _examine(self, run: RunTag, host: str, wanted: Examination, deadline: float) -> Examined:

@@ -15,9 +15,9 @@ _UP = "/dev/shm/.fedtest-up"  # noqa: S108 - a host's own, and new whenever it i
 # at once: it heads each file with a line "==> name <==".
 _NETWORK = """
 look() {
-  tail -n +1 /proc/uptime /proc/sys/kernel/random/boot_id /proc/net/dev /proc/net/route \\
-    /proc/net/fib_trie /proc/net/if_inet6 /proc/net/tcp /proc/net/tcp6 \\
-    /etc/hosts /etc/resolv.conf 2>/dev/null
+  tail -n +1 /proc/uptime /proc/1/stat /proc/sys/kernel/random/boot_id \\
+    /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
+    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf 2>/dev/null
   echo
   echo "==> links <=="
   for d in /sys/class/net/*; do

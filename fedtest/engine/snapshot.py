@@ -50,9 +50,13 @@ class TcpSocket:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One host at one moment. `uptime`: the source's monotonic clock, in seconds since `boot`."""
+    """One host at one moment. `uptime`: the source's monotonic clock, in seconds since `boot`.
+
+    `born`: when the host was started, in clock ticks of the same clock.
+    """
 
     uptime: float
+    born: int
     boot: str
     interfaces: dict[str, Interface]
     sockets: tuple[TcpSocket, ...]
@@ -75,6 +79,7 @@ def _parse(text: str) -> Snapshot:
     parts = _sections(text)
     return Snapshot(
         uptime=float(parts["/proc/uptime"].split()[0]),
+        born=int(parts["/proc/1/stat"].rpartition(")")[2].split()[19]),
         boot=parts["/proc/sys/kernel/random/boot_id"].strip(),
         interfaces=_interfaces(parts),
         sockets=_sockets(parts),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 HEAD = 16 << 20
 TAIL = 4 << 20
@@ -35,7 +33,11 @@ class ProcessLog:
         self._tail_size = tail
         self._last: deque[str] = deque(maxlen=_LAST)
         self._partial = {"stdout": bytearray(), "stderr": bytearray()}
-        self._file = path.open("wb", buffering=0)
+        try:
+            self._file = path.open("wb", buffering=0)
+        except OSError as error:
+            self.error = error
+            self._file = Path(os.devnull).open("wb", buffering=0)  # noqa: SIM115 - closed by close
 
     @property
     def last(self) -> list[str]:

@@ -28,7 +28,37 @@ def compare(plan: Plan, snapshots: Mapping[str, Snapshot]) -> None:
         )
 
 
+def compare_again(
+    plan: Plan, before: Mapping[str, Snapshot], after: Mapping[str, Snapshot]
+) -> None:
+    """Raises NotAsPlanned if somebody changed the hosts while the processes ran.
+
+    What a check would find then says nothing of the scenario. Names are left
+    out: a process that runs as root may well change its host's.
+    """
+    found = []
+    for host in plan.hosts:
+        if host.name not in after:
+            continue
+        found += _interfaces(host, after[host.name])
+        if after[host.name].born != before[host.name].born:
+            found.append(f"host {host.name}: was started anew")
+    if found:
+        raise NotAsPlanned(
+            "the hosts were changed while the processes ran:\n"
+            + "\n".join(f"  {line}" for line in found),
+            remedy="Leave the engine's containers and networks to fedtest during a run.",
+        )
+
+
 def _differences(host: HostPlan, snapshot: Snapshot) -> list[str]:
+    found = _interfaces(host, snapshot)
+    if snapshot.hosts_file.rstrip("\n") != hosts_file(host.names).rstrip("\n"):
+        found.append(f"host {host.name}: /etc/hosts is not what it should be")
+    return found
+
+
+def _interfaces(host: HostPlan, snapshot: Snapshot) -> list[str]:
     found = []
     actual = {name: item for name, item in snapshot.interfaces.items() if name != "lo"}
     for item in host.attachments:
@@ -49,6 +79,4 @@ def _differences(host: HostPlan, snapshot: Snapshot) -> list[str]:
         for name, interface in actual.items()
         if interface.addresses or interface.up
     ]
-    if snapshot.hosts_file.rstrip("\n") != hosts_file(host.names).rstrip("\n"):
-        found.append(f"host {host.name}: /etc/hosts is not what it should be")
     return found

@@ -17,7 +17,14 @@ from fedtest import __version__
 from fedtest.engine.base import RunTag
 from fedtest.engine.examine import Examination
 from fedtest.engine.owner import Owner
-from fedtest.errors import ExitCode, FedtestError, InvalidError, SubnetTaken
+from fedtest.errors import (
+    EngineError,
+    ExitCode,
+    FedtestError,
+    InvalidError,
+    NotAsPlanned,
+    SubnetTaken,
+)
 from fedtest.plan import make_plan, plan_to_dict
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.checks import evaluate
@@ -27,7 +34,7 @@ from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
 from fedtest.run.observer import Tolerant
-from fedtest.run.readback import compare
+from fedtest.run.readback import compare, compare_again
 from fedtest.run.result import (
     CheckResult,
     Problem,
@@ -187,10 +194,16 @@ class Runner:
             supervisor.close()
             self._problems += supervisor.problems
         with self._stage("checks"):
-            after = engine.observe(self._tag, [host.name for host in plan.hosts], _OBSERVE_DEADLINE)
+            after = self._look_again(engine, plan)
             self._keep("after", after)
             self._evidence.after = dict(after)
             self._evidence.saw(after)
+            try:
+                compare_again(plan, before, after)
+            except NotAsPlanned as error:
+                self._fail(error, ExitCode.INVALID)
+            if len(after) < len(plan.hosts):
+                return  # Checks would judge by half of the evidence.
             beside = examinations(self._scenario.checks, self._evidence)
             self._evidence.looked_beside(engine.examine(self._tag, beside, _OBSERVE_DEADLINE))
             self._checks = evaluate(self._scenario, self._evidence, repeated)
@@ -218,6 +231,20 @@ class Runner:
                 continue
             self._keep("before", found)
             return plan, found
+
+    def _look_again(self, engine: Engine, plan: Plan) -> Mapping[str, Snapshot]:
+        """A host that is gone does not cost the others' evidence; it is told by name."""
+        names = [host.name for host in plan.hosts]
+        with suppress(EngineError):
+            return engine.observe(self._tag, names, _OBSERVE_DEADLINE)
+        found: dict[str, Snapshot] = {}
+        for name in names:
+            try:
+                found |= engine.observe(self._tag, [name], _OBSERVE_DEADLINE)
+            except EngineError as error:
+                gone = NotAsPlanned(f"host {name}: went away during the run: {error.message}")
+                self._fail(gone, ExitCode.INVALID)
+        return found
 
     def _keep(self, moment: str, snapshots: Mapping[str, Snapshot]) -> None:
         for host, found in snapshots.items():

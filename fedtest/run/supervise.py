@@ -34,7 +34,8 @@ _GRACE = 3.0
 """Seconds between asking an overdue process to end and ending it."""
 _MOST_NAMES = 1000
 _MOST_REPORTS = 100_000
-"""Of one process: names that it may report, and reports that become events."""
+_SHOWN = 1000
+"""Of one process: names that it may report, reports that become events, characters of each."""
 
 
 class Supervisor:
@@ -242,7 +243,8 @@ class Supervisor:
         state.report(name, value, self._clock())
         self._repeated.reported(name)
         if self._record(state):
-            self._events.add("value", key.host, process=key.process, name=name, value=value)
+            shown = value[:_SHOWN] if isinstance(value, str) else value
+            self._events.add("value", key.host, process=key.process, name=name, value=shown)
 
     def _reject(self, key: ProcessKey, why: str) -> None:
         """One is reason enough to fail; those that follow are in the events and the log."""

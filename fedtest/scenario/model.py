@@ -192,7 +192,10 @@ def _string_or_list(value: Any) -> str:
 
 
 class Process(Part):
-    """A command on some hosts, with environment, log and exit status."""
+    """A command on some hosts, with environment, log and exit status.
+
+    Unless an `exit` check is about it, it must end with status 0.
+    """
 
     hosts: Annotated[
         Annotated[GroupName, Tag(STRING)] | Annotated[tuple[HostName, ...], Tag(LIST)],

@@ -218,7 +218,19 @@ class TestFailed:
         engine = Gone()
         run = lab.run(scenario("sleep 60", EXIT, extra=", deadline: 0.1s"), engine)
         assert run.result.verdict is Verdict.INVALID
-        assert len(run.messages) == 2
+        assert len(run.messages) == 3  # The process, and each host that is gone.
+
+
+class TestExit:
+    def test_a_process_that_nobody_checks_must_end_with_0(self, lab: Lab) -> None:
+        run = lab.run(scenario("exit 3"))
+        assert run.result.verdict is Verdict.FAILED
+        assert [(item.id, item.found) for item in run.result.checks] == [("exit-work", "a: 3")]
+
+    def test_a_check_takes_the_place_of_that(self, lab: Lab) -> None:
+        run = lab.run(scenario("exit 3", "exit: {process: work, code: 3}"))
+        assert [item.id for item in run.result.checks] == ["exit-1"]
+        assert run.result.verdict is Verdict.PASSED
 
 
 class TestInvalid:
@@ -255,7 +267,6 @@ class TestInvalid:
             ("prepare", DataError("no"), START),
             ("realise", EngineError("no"), PLANNED),
             ("start", EngineError("no"), LOGS),
-            ("observe", EngineError("no"), LOGS),
             ("destroy", EngineError("no"), ALL),
         ],
     )
@@ -284,6 +295,45 @@ class TestInvalid:
         assert run.messages == ["gone", "still gone"]
         assert run.result.exit_code is ExitCode.INVALID
         assert run.recorder.told[-1] == "finished invalid"
+
+    def test_a_host_that_goes_away_is_named_and_the_others_evidence_kept(self, lab: Lab) -> None:
+        class WithoutB(FakeEngine):
+            def observe(
+                self, run: RunTag, hosts: Iterable[str], deadline: float
+            ) -> Mapping[str, Snapshot]:
+                if "b" in (names := list(hosts)):
+                    raise EngineError("no such container")
+                return super().observe(run, names, deadline)
+
+        run = lab.run(scenario("true", EXIT), WithoutB())
+        assert run.result.exit_code is ExitCode.INVALID
+        assert run.messages == ["host b: went away during the run: no such container"]
+        assert run.result.checks == ()
+        assert "hosts/a.after.json" in run.names
+
+    def test_a_host_that_somebody_started_anew_makes_it_so(self, lab: Lab) -> None:
+        class Restarted(FakeEngine):
+            def observe(
+                self, run: RunTag, hosts: Iterable[str], deadline: float
+            ) -> Mapping[str, Snapshot]:
+                self.restart(run, ["b"], deadline)
+                return super().observe(run, hosts, deadline)
+
+        run = lab.run(scenario("true", EXIT), Restarted())
+        assert run.result.exit_code is ExitCode.INVALID
+        assert "host b: was started anew" in run.messages[0]
+
+    def test_an_interface_that_somebody_took_away_makes_it_so(self, lab: Lab) -> None:
+        class Renamed(FakeEngine):
+            def observe(
+                self, run: RunTag, hosts: Iterable[str], deadline: float
+            ) -> Mapping[str, Snapshot]:
+                self.defects.misnamed = {("b", "ib0"): "eth1"}
+                return super().observe(run, hosts, deadline)
+
+        run = lab.run(scenario("true", EXIT), Renamed())
+        assert run.result.exit_code is ExitCode.INVALID
+        assert "the hosts were changed while the processes ran" in run.messages[0]
 
     def test_a_subnet_that_somebody_else_has_is_replaced_by_another(self, lab: Lab) -> None:
         class Crowded(FakeEngine):
@@ -358,7 +408,7 @@ class TestOwnErrors:
             def destroy(self, run_id: str, deadline: float) -> int:
                 raise ZeroDivisionError("second")
 
-        run = lab.run(scenario("true"), Twice("observe", throws(EngineError("first"))))
+        run = lab.run(scenario("true"), Twice("start", throws(EngineError("first"))))
         assert run.result.exit_code is ExitCode.INVALID
         assert run.messages[0] == "first"
         assert "second" in run.text("error.txt")

@@ -93,7 +93,7 @@ def test_base_is_good() -> None:
         ("data: ib0", 'data: §"a:b"', "hosts.b.nics.data.name", ['with ":"']),
         ("data: ib0", "data: §a b", "hosts.b.nics.data.name", ['with " "']),
         ("data: ib0", "data: §lo", "hosts.b.nics.data.name", ["kernel", "not lo"]),
-        ("data: ib0", 'data: §"."', "hosts.b.nics.data.name", ["kernel"]),
+        ("data: ib0", 'data: §"."', "hosts.b.nics.data.name", ["leading hyphen or dot"]),
         ("data: ib0", "data: §eth%d", "hosts.b.nics.data.name", ["no '%'"]),
         ("data: ib0", "data: §-a", "hosts.b.nics.data.name", ["no leading hyphen"]),
         ("data: ib0", "data: §ü0", "hosts.b.nics.data.name", ["ASCII"]),
