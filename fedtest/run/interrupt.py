@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _STDERR = 2
-_SAME = 0.5
+_SAME = 0.2
 """Seconds within which a further signal is the same one."""
 
 _SHOW_CURSOR = "\x1b[?25h"

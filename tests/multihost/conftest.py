@@ -16,6 +16,7 @@ from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import DockerClient
 from fedtest.engine.docker.engine import DockerEngine
 from fedtest.engine.owner import Owner
+from fedtest.engine.parallel import Workers
 from fedtest.locks import lock
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ def client() -> Iterator[DockerClient]:
     client = DockerClient()
     yield client
     client.close()
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    workers = Workers()
+    yield workers
+    workers.close()
 
 
 @pytest.fixture

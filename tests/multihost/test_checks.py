@@ -131,8 +131,8 @@ def checked(fedtest: CommandLine, checks: str, code: int) -> list[dict[str, Any]
     assert done.code == code, done.out + done.err
     assert done.result["problems"] == [], done.out
     found: list[dict[str, Any]] = done.result["checks"]
-    assert len(found) == checks.count("\n  - ")
-    return found
+    # Behind those that were asked for are those of processes that no `exit` check is about.
+    return found[: checks.count("\n  - ")]
 
 
 def test_checks_that_hold(fedtest: CommandLine) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from fedtest.engine.docker.client import DockerClient
     from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.engine.parallel import Workers
     from fedtest.plan import Plan
 
 
@@ -40,14 +41,14 @@ def other(engine: DockerEngine) -> Iterator[RunTag]:
 
 
 def test_a_fixed_subnet_is_waited_for_until_its_run_gives_it_back(
-    client: DockerClient, engine: DockerEngine, run: RunTag, other: RunTag
+    client: DockerClient, workers: Workers, engine: DockerEngine, run: RunTag, other: RunTag
 ) -> None:
     plan = fixed(two_networks(HOSTS))
-    make_networks(client, plan, run, print, 60)
+    make_networks(client, workers, plan, run, progress=print, deadline=60)
     done = threading.Event()
 
     def queue() -> None:
-        make_networks(client, plan, other, print, 60)
+        make_networks(client, workers, plan, other, progress=print, deadline=60)
         done.set()
 
     waiter = threading.Thread(target=queue)
@@ -59,16 +60,16 @@ def test_a_fixed_subnet_is_waited_for_until_its_run_gives_it_back(
 
 
 def test_waiting_for_a_subnet_ends_at_its_deadline_and_names_the_holder(
-    client: DockerClient, run: RunTag, other: RunTag
+    client: DockerClient, workers: Workers, run: RunTag, other: RunTag
 ) -> None:
     plan = fixed(two_networks(HOSTS))
-    make_networks(client, plan, run, print, 60)
+    make_networks(client, workers, plan, run, progress=print, deadline=60)
     with pytest.raises(DeadlineError, match=f"is held by run {run.id} of scenario test"):
-        make_networks(client, plan, other, print, 0.5)
+        make_networks(client, workers, plan, other, progress=print, deadline=0.5)
 
 
 def test_a_subnet_of_somebody_elses_network_is_refused_and_named(
-    client: DockerClient, run: RunTag
+    client: DockerClient, workers: Workers, run: RunTag
 ) -> None:
     plan = fixed(two_networks(HOSTS))
     taken = plan.networks[0].subnet
@@ -80,18 +81,27 @@ def test_a_subnet_of_somebody_elses_network_is_refused_and_named(
     )
     try:
         with pytest.raises(EngineError, match=f"overlaps the engine's network '{name}'"):
-            make_networks(client, plan, run, print, 60)
+            make_networks(client, workers, plan, run, progress=print, deadline=60)
     finally:
         client.api.remove_network(name)
 
 
-def test_a_subnet_that_this_machine_routes_is_refused(client: DockerClient, run: RunTag) -> None:
+def test_a_subnet_that_this_machine_routes_is_refused(
+    client: DockerClient, workers: Workers, run: RunTag
+) -> None:
     plan = fixed(two_networks(HOSTS))
     # Any connected route that is not the engine's: the one this test reaches the world by.
     route = _own_route()
     network = dataclasses.replace(plan.networks[0], subnet=route, gateway=route[1])
     with pytest.raises(EngineError, match="overlaps this machine's route"):
-        make_networks(client, dataclasses.replace(plan, networks=(network,)), run, print, 60)
+        make_networks(
+            client,
+            workers,
+            dataclasses.replace(plan, networks=(network,)),
+            run,
+            progress=print,
+            deadline=60,
+        )
 
 
 def _own_route() -> IPv4Network:
@@ -109,7 +119,9 @@ def _own_route() -> IPv4Network:
     return found[0]
 
 
-def test_networks_are_internal_unless_asked_otherwise(client: DockerClient, run: RunTag) -> None:
-    make_networks(client, two_networks(HOSTS), run, print, 60)
+def test_networks_are_internal_unless_asked_otherwise(
+    client: DockerClient, workers: Workers, run: RunTag
+) -> None:
+    make_networks(client, workers, two_networks(HOSTS), run, progress=print, deadline=60)
     found = client.api.networks(filters={"label": f"{labels.RUN}={run.id}"})
     assert [network["Internal"] for network in found] == [True, True]

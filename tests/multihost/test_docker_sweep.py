@@ -19,6 +19,7 @@ from fedtest.engine.owner import Owner
 if TYPE_CHECKING:
     from fedtest.engine.docker.client import DockerClient
     from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.engine.parallel import Workers
 
 
 def a_dead_owner() -> Owner:
@@ -36,9 +37,11 @@ def networks_of(client: DockerClient, run_id: str) -> int:
     return len(client.api.networks(filters={"label": f"{labels.RUN}={run_id}"}))
 
 
-def test_what_a_dead_owner_left_is_swept(client: DockerClient, engine: DockerEngine) -> None:
+def test_what_a_dead_owner_left_is_swept(
+    client: DockerClient, workers: Workers, engine: DockerEngine
+) -> None:
     dead = RunTag(secrets.token_hex(4), "dead", a_dead_owner())
-    make_networks(client, two_networks(HOSTS), dead, print, 60)
+    make_networks(client, workers, two_networks(HOSTS), dead, progress=print, deadline=60)
     # Another run that starts meanwhile may be quicker than we are.
     engine.sweep(60)
     assert networks_of(client, dead.id) == 0
@@ -46,11 +49,11 @@ def test_what_a_dead_owner_left_is_swept(client: DockerClient, engine: DockerEng
 
 @pytest.mark.parametrize("claim", ["machine", "pid_namespace"])
 def test_what_an_owner_elsewhere_claims_is_left_alone(
-    client: DockerClient, engine: DockerEngine, claim: str
+    client: DockerClient, workers: Workers, engine: DockerEngine, claim: str
 ) -> None:
     owner = dataclasses.replace(a_dead_owner(), **{claim: "f00d"})
     elsewhere = RunTag(secrets.token_hex(4), "elsewhere", owner)
-    make_networks(client, two_networks(HOSTS), elsewhere, print, 60)
+    make_networks(client, workers, two_networks(HOSTS), elsewhere, progress=print, deadline=60)
     try:
         assert elsewhere.id not in engine.sweep(60)
         assert networks_of(client, elsewhere.id) == 2
@@ -59,8 +62,8 @@ def test_what_an_owner_elsewhere_claims_is_left_alone(
 
 
 def test_a_living_owners_run_is_left_alone(
-    client: DockerClient, engine: DockerEngine, run: RunTag
+    client: DockerClient, workers: Workers, engine: DockerEngine, run: RunTag
 ) -> None:
-    make_networks(client, two_networks(HOSTS), run, print, 60)
+    make_networks(client, workers, two_networks(HOSTS), run, progress=print, deadline=60)
     assert run.id not in engine.sweep(60)
     assert networks_of(client, run.id) == 2

@@ -120,7 +120,7 @@ def test_a_signal_that_comes_twice_at_once_is_one(
     process.send_signal(signal.SIGTERM)
     assert said(process).startswith("interrupted by")
     assert said(process) == "cleaning"
-    process.send_signal(signal.SIGINT)  # Still within half a second of the first.
+    process.send_signal(signal.SIGINT)  # Still soon after the first.
     out, _ = process.communicate("\n\n", timeout=30)
     assert out == "clean\n"
 

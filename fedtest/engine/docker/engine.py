@@ -102,7 +102,7 @@ class DockerEngine(Engine):
         progress: Callable[[str], None],
         deadline: float,
     ) -> Mapping[str, Snapshot]:
-        make_networks(self._client, plan, run, progress, _QUEUE)
+        make_networks(self._client, self._workers, plan, run, progress=progress, deadline=_QUEUE)
         end = time.monotonic() + deadline
         hosts = Hosts(self._client, run, prepared)
         return self._workers.each(

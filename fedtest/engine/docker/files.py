@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
@@ -36,19 +37,29 @@ def unstarted(
         Mount(target=target, source=name, type="volume", no_copy=True)
         for name, target in (volumes or {}).items()
     ]
-    with engine_errors(f"making a helper container from {image}"):
-        container = client.api.create_container(
-            image,
-            command=["true"],
-            labels=dict(labels),
-            network_disabled=True,
-            host_config=client.api.create_host_config(mounts=mounts, network_mode="none"),
-        )["Id"]
-    try:
-        yield container
-    finally:
-        with engine_errors("removing a helper container"), gone_is_fine():
-            client.api.remove_container(container, force=True, v=True)
+
+    def create() -> str:
+        with engine_errors(f"making a helper container from {image}"):
+            return str(
+                client.api.create_container(
+                    image,
+                    command=["true"],
+                    labels=dict(labels),
+                    network_disabled=True,
+                    host_config=client.api.create_host_config(mounts=mounts, network_mode="none"),
+                )["Id"]
+            )
+
+    # In a thread, so that an interruption does not leave the call under way, and
+    # then a container that nobody knows of.
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(create)
+        try:
+            yield made.result()
+        finally:
+            if made.exception() is None:  # Waits for the call to end.
+                with engine_errors("removing a helper container"), gone_is_fine():
+                    client.api.remove_container(made.result(), force=True, v=True)
 
 
 def read_file(client: DockerClient, container: str, path: str) -> bytes:

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
     from fedtest.engine.base import RunTag
     from fedtest.engine.docker.client import DockerClient
+    from fedtest.engine.parallel import Workers
     from fedtest.plan import NetworkPlan, Plan
 
 _POLL = 0.2
+_CALL = 120.0
 
 
 def make_networks(
     client: DockerClient,
+    workers: Workers,
     plan: Plan,
     run: RunTag,
+    *,
     progress: Callable[[str], None],
     deadline: float,
 ) -> None:
@@ -46,13 +50,15 @@ def make_networks(
     there = {network["Labels"].get(labels.NETWORK) for network in present}
     for network in sorted(plan.networks, key=lambda item: item.subnet):
         if network.name not in there:
-            _make(client, network, run, progress, end)
+            _make(client, workers, network, run, progress=progress, end=end)
 
 
 def _make(
     client: DockerClient,
+    workers: Workers,
     network: NetworkPlan,
     run: RunTag,
+    *,
     progress: Callable[[str], None],
     end: float,
 ) -> None:
@@ -61,7 +67,14 @@ def _make(
     said = ""
     while True:
         try:
-            _create(client, network, run)
+            # By a worker, so that an interruption does not leave a call under way
+            # whose network nobody would find.
+            workers.each(
+                lambda item: _create(client, item, run),
+                [network],
+                doing="making networks",
+                deadline=_CALL,
+            )
         except SubnetTaken:
             if not network.fixed:
                 raise
