@@ -12,7 +12,7 @@ import requests
 from docker import utils
 from docker.errors import APIError, DockerException, NotFound
 
-from fedtest.errors import DeadlineError, EngineError, EngineUnavailable
+from fedtest.errors import DeadlineError, EngineError, EngineUnavailable, Interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,17 +75,33 @@ def engine_errors(doing: str) -> Iterator[None]:
     """Turn what the SDK raises while `doing` something into our own errors."""
     try:
         yield
-    except APIError as error:
-        raise EngineError(f"{doing}: the engine says: {explanation(error)}") from error
-    except requests.exceptions.Timeout as error:
-        raise DeadlineError(f"{doing}: the engine did not answer in time") from error
     # ValueError: an address that cannot be one, like a port of 99999.
-    except (requests.exceptions.RequestException, DockerException, ValueError) as error:
-        raise EngineUnavailable(
-            f"{doing}: {error}",
-            remedy="Start an engine: `python -m fedtest engine ensure` does it on Linux, "
-            "`--install` installs one on Debian and Ubuntu.",
-        ) from error
+    except (DockerException, requests.exceptions.RequestException, ValueError) as error:
+        # Within some calls the SDK turns whatever is raised into its own error, be
+        # it a signal that asks us to end.
+        for cause in _chain(error):
+            if isinstance(cause, Interrupted):
+                raise cause from None
+        raise _ours(error, doing) from error
+
+
+def _ours(error: Exception, doing: str) -> EngineError | DeadlineError | EngineUnavailable:
+    if isinstance(error, APIError):
+        return EngineError(f"{doing}: the engine says: {explanation(error)}")
+    if isinstance(error, requests.exceptions.Timeout):
+        return DeadlineError(f"{doing}: the engine did not answer in time")
+    return EngineUnavailable(
+        f"{doing}: {error}",
+        remedy="Start an engine: `fedtest engine ensure` does it on Linux, `--install` installs "
+        "one on Debian and Ubuntu.",
+    )
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def close_response(stream: Any) -> None:

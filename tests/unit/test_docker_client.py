@@ -1,0 +1,45 @@
+"""What the SDK raises becomes our own error, and what is not the engine's stays what it is."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from docker.errors import APIError, DockerException
+
+from fedtest.engine.docker.client import engine_errors
+from fedtest.errors import (
+    DeadlineError,
+    EngineError,
+    EngineUnavailable,
+    FedtestError,
+    Interrupted,
+)
+
+
+@pytest.mark.parametrize(
+    ("raised", "ours"),
+    [
+        (APIError("no", response=requests.Response(), explanation="no"), EngineError),
+        (requests.exceptions.ReadTimeout("no"), DeadlineError),
+        (requests.exceptions.ConnectionError("no"), EngineUnavailable),
+        (DockerException("no"), EngineUnavailable),
+        (ValueError("Port out of range 0-65535"), EngineUnavailable),
+    ],
+)
+def test_each_of_the_sdks_errors_has_one_of_ours(
+    raised: Exception, ours: type[FedtestError]
+) -> None:
+    with pytest.raises(FedtestError, match="asking: ") as caught, engine_errors("asking"):
+        raise raised
+    assert type(caught.value) is ours
+    assert caught.value.__cause__ is raised
+
+
+def test_a_signal_that_the_sdk_took_for_an_error_is_still_a_signal() -> None:
+    signal = Interrupted("interrupted by SIGTERM")
+    with pytest.raises(Interrupted) as caught, engine_errors("asking"):
+        try:
+            raise signal
+        except Interrupted as error:
+            raise DockerException("Error while fetching server API version") from error
+    assert caught.value is signal
