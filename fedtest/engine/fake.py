@@ -51,6 +51,7 @@ class Defects:
     """(host, address, port) -> what `examine` tells of a connection; else it is refused."""
     sockets: tuple[tuple[str, str, int, str, int], ...] = ()
     """(process, local address, local port, remote address, remote port) that `observe` shows."""
+    netem: bool | None = None
     answer: Callable[[str, str], str] = lambda _host, _script: ""
     """(host, script for its network) -> what it prints; it may raise. No script is really run."""
 
@@ -68,7 +69,7 @@ class FakeEngine(Engine):
         self._lock = threading.Lock()
 
     def info(self) -> EngineInfo:
-        return EngineInfo("fake", "0", "0", os.uname().release, "claimed", netem=None)
+        return EngineInfo("fake", "0", "0", os.uname().release, "claimed", self.defects.netem)
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         del run

@@ -66,8 +66,8 @@ class DockerEngine(Engine):
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         node = ImagePlan()
         wanted = dict.fromkeys(host.image for host in plan.hosts)
-        if self._client.api_version < API_NAMES:
-            wanted[node] = None  # The helper that names interfaces runs from it.
+        if self._client.api_version < API_NAMES or plan.conditioned:
+            wanted[node] = None  # Helpers run from it.
         found = {
             image: images.ensure_image(
                 self._client, image, progress=progress, labels=labels.of_run(run)
