@@ -112,7 +112,7 @@ def test_the_probe_measures_a_way_without_conditions(server: int) -> None:
         "wait": 0.5,
         "round_trips": {"count": 10, "interval": 0.001},
         "losses": {"count": 200, "interval": 0.0001},
-        "rate": {"seconds": 0.05, "payload": 1000, "at_once": 8, "unsent": 100_000},
+        "rate": {"seconds": 0.3, "payload": 1000, "at_once": 8, "unsent": 100_000},
     }
     (answer,) = probe.ask([order], server)
     assert len(answer["round_trips"]) == 10

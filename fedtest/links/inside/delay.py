@@ -32,8 +32,8 @@ COPY_META, FLAG_GSO = 1, 4
 
 LONGEST_QUEUE = 1 << 17
 BUFFER = 1 << 26
-EARLY = 0.00005
-"""Seconds that waking up takes: what is due within them is due now."""
+EARLY = 0.0001
+"""Seconds that it takes to be told of a packet and to let it go (measured: 80 to 170 us)."""
 
 HEAD = struct.Struct("=IHHII")  # nlmsghdr
 ATTRIBUTE = struct.Struct("=HH")
