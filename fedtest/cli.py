@@ -219,6 +219,7 @@ def _validate(arguments: argparse.Namespace) -> int:
 def _engine(arguments: argparse.Namespace) -> int:
     del arguments
     from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.links.mechanism import mechanism
 
     engine = DockerEngine()
     try:
@@ -231,6 +232,9 @@ def _engine(arguments: argparse.Namespace) -> int:
         "API version": info.api,
         "interface names": info.naming,
         "netem": known[info.netem],
+        "links by": "netem, if the kernel has it"
+        if info.netem is None
+        else mechanism(netem=info.netem).value,
         "kernel": info.kernel,
         **info.details,
     }

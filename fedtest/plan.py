@@ -13,6 +13,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedtest.plan_addresses import allocate
+from fedtest.plan_links import (
+    FirewallPlan,
+    LinkPlan,
+    PairPlan,
+    PortPlan,
+    firewall_plan,
+    network_mtu,
+    nic_link,
+    nic_mtu,
+    pair_plans,
+    port_plans,
+)
 from fedtest.scenario.template import expand, plan_lookups
 
 if TYPE_CHECKING:
@@ -46,22 +58,30 @@ class ImagePlan:
 
 @dataclass(frozen=True, slots=True)
 class NetworkPlan:
-    """One layer-2 segment. `fixed`: the scenario asked for this very subnet."""
+    """One layer-2 segment. `fixed`: the scenario asked for this very subnet.
+
+    `mtu` None: the engine's usual one. `pairs` has each way between hosts that
+    is not as the sender's attachment says.
+    """
 
     name: str
     subnet: IPv4Network
     gateway: IPv4Address
     internal: bool
     fixed: bool
+    mtu: int | None = None
+    pairs: tuple[PairPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentPlan:
-    """One host on one network."""
+    """One host on one network. `link`: what is done to all that it sends there."""
 
     network: str
     interface: str
     address: IPv4Interface
+    mtu: int | None = None
+    link: LinkPlan = LinkPlan()  # noqa: RUF009 - it is frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +97,8 @@ class HostPlan:
     attachments: tuple[AttachmentPlan, ...]
     names: tuple[tuple[str, tuple[str, ...]], ...]
     data: tuple[tuple[str, str], ...]
+    firewall: FirewallPlan | None = None
+    ports_in_use: tuple[PortPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +139,16 @@ class Plan:
         """The host called `name`; KeyError if there is none."""
         return next(host for host in self.hosts if host.name == name)
 
+    @property
+    def conditioned(self) -> bool:
+        """Whether any network or host is to be more than there."""
+        return any(network.pairs for network in self.networks) or any(
+            host.firewall is not None
+            or host.ports_in_use
+            or any(item.mtu is not None or not item.link.empty for item in host.attachments)
+            for host in self.hosts
+        )
+
 
 def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
     """The scenario with `subnets` for the networks that have none of their own."""
@@ -139,6 +171,8 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
             gateway=allocations[name].gateway,
             internal=network.internal,
             fixed=network.subnet is not None,
+            mtu=network_mtu(scenario, name),
+            pairs=tuple(pair_plans(scenario, name)),
         )
         for name, network in scenario.networks.items()
     )
@@ -163,6 +197,12 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     plain: dict[str, Any] = _plain(plan)
     for host, part in zip(plain["hosts"], plan.hosts, strict=True):
         host["data"] = dict(part.data)
+        for attachment, nic in zip(host["attachments"], part.attachments, strict=True):
+            # Where nothing is asked for, there is nothing to read.
+            if nic.link.empty:
+                del attachment["link"]
+            if nic.mtu is None:
+                del attachment["mtu"]
     for process, item in zip(plain["processes"], plan.processes, strict=True):
         process["env"] = dict(item.env)
     return plain
@@ -196,11 +236,15 @@ def _hosts(
                     network,
                     nic.name,
                     IPv4Interface((allocations[network].hosts[name], subnets[network].prefixlen)),
+                    nic_mtu(scenario, network, nic),
+                    nic_link(scenario, network, nic),
                 )
                 for network, nic in host.nics.items()
             ),
             names=tuple(names),
             data=data,
+            firewall=firewall_plan(host),
+            ports_in_use=port_plans(host),
         )
         for name, host in scenario.hosts.items()
     )

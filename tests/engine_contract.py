@@ -10,6 +10,7 @@ import secrets
 import signal
 import threading
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -296,6 +297,13 @@ class EngineContract:
         with pytest.raises(EngineError, match="nosuch"):
             engine.examine(run, {"nosuch": Examination()}, DEADLINE)
 
+    def test_a_script_for_the_network_of_a_host_that_is_not_there_is_an_error(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        with pytest.raises(EngineError, match="nosuch"):
+            engine.condition(run, {"nosuch": "true"}, DEADLINE)
+
     def test_destroy_removes_all_of_a_run_and_can_be_repeated(
         self, engine: Engine, run: RunTag
     ) -> None:
@@ -321,3 +329,69 @@ class EngineContract:
             self.up(engine, other, plan)
         assert caught.value.subnet in {network.subnet for network in plan.networks}
         assert engine.destroy(other.id, DEADLINE) <= len(plan.networks)
+
+
+class RealEngineContract(EngineContract):
+    """What needs a network namespace that a kernel keeps; for every engine but the fake."""
+
+    def test_a_script_for_a_hosts_network_takes_effect_there_and_nowhere_else(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        scripts = {"a": "ip link set dev enps1 mtu 1400 && echo done", "b": "true"}
+        told = engine.condition(run, scripts, DEADLINE)
+        assert told == {"a": "done\n", "b": ""}
+        seen = engine.observe(run, ["a", "b"], DEADLINE)
+        assert seen["a"].interfaces["enps1"].mtu == 1400
+        assert {item.mtu for item in seen["b"].interfaces.values() if item.name != "lo"} == {1500}
+
+    def test_a_script_never_runs_in_the_machines_own_network(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        told = engine.condition(run, {"a": "readlink /proc/self/ns/net"}, DEADLINE)
+        assert told["a"].strip() != str(Path("/proc/self/ns/net").readlink())
+
+    def test_iproute2_iptables_and_python_are_at_hand_for_a_script(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        script = "tc qdisc show >/dev/null && iptables -S && python3 -c 'print(6 * 7)'"
+        assert engine.condition(run, {"a": script}, DEADLINE)["a"].endswith("42\n")
+
+    def test_a_script_that_fails_is_an_error_with_its_words(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        with pytest.raises(EngineError, match=r"host a: no such thing"):
+            engine.condition(run, {"a": "echo no such thing >&2; exit 3"}, DEADLINE)
+
+    def test_what_a_script_leaves_running_outlives_it_and_not_its_host(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        plan, _ = self.made(engine, run)
+        left = "sleep 600 </dev/null >/dev/null 2>&1 & echo $!"
+        pid = engine.condition(run, {"a": left}, DEADLINE)["a"].strip()
+        alive = f"kill -0 {pid} && echo yes || echo no"
+        assert engine.condition(run, {"a": alive}, DEADLINE)["a"] == "yes\n"
+        engine.restart(run, ["a"], DEADLINE)
+        self.up(engine, run, plan)
+        assert engine.condition(run, {"a": alive}, DEADLINE)["a"] == "no\n"
+
+    def test_a_script_reaches_the_network_of_a_host_that_was_restarted(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        plan, _ = self.made(engine, run)
+        engine.condition(run, {"a": "ip link set dev enps1 mtu 1300"}, DEADLINE)
+        engine.restart(run, ["a"], DEADLINE)
+        self.up(engine, run, plan)
+        engine.condition(run, {"a": "ip link set dev enps1 mtu 1400"}, DEADLINE)
+        assert engine.observe(run, ["a"], DEADLINE)["a"].interfaces["enps1"].mtu == 1400
+
+    def test_what_was_made_for_scripts_is_removed_with_the_run(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        engine.condition(run, {"a": "true"}, DEADLINE)
+        assert engine.destroy(run.id, DEADLINE) >= 4
+        assert engine.destroy(run.id, DEADLINE) == 0

@@ -140,6 +140,18 @@ class Engine(ABC):
         """
 
     @abstractmethod
+    def condition(
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float
+    ) -> Mapping[str, str]:
+        """Change hosts' networks: run a shell script in each one's network namespace, as root.
+
+        It runs outside the host proper, where iproute2, iptables and Python are
+        at hand whatever the host's image has; what it starts in the background
+        lives as long as the host does. Returns what each printed. EngineError
+        with a script's errors if one fails.
+        """
+
+    @abstractmethod
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
         """Power-cycle hosts: their processes die; `realise` makes them whole again."""
 

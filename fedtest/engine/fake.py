@@ -51,6 +51,9 @@ class Defects:
     """(host, address, port) -> what `examine` tells of a connection; else it is refused."""
     sockets: tuple[tuple[str, str, int, str, int], ...] = ()
     """(process, local address, local port, remote address, remote port) that `observe` shows."""
+    netem: bool | None = None
+    answer: Callable[[str, str], str] = lambda _host, _script: ""
+    """(host, script for its network) -> what it prints; it may raise. No script is really run."""
 
 
 class FakeEngine(Engine):
@@ -59,12 +62,14 @@ class FakeEngine(Engine):
     def __init__(self, defects: Defects | None = None) -> None:
         self.defects = defects or Defects()
         self.realised: dict[str, Plan] = {}
+        self.conditioned: list[tuple[str, str]] = []
+        """(host, script) of each script, in the order in which they came."""
         self._processes: dict[tuple[str, ProcessKey], _Process] = {}
         self._starts: dict[tuple[str, str], int] = {}
         self._lock = threading.Lock()
 
     def info(self) -> EngineInfo:
-        return EngineInfo("fake", "0", "0", os.uname().release, "claimed", netem=None)
+        return EngineInfo("fake", "0", "0", os.uname().release, "claimed", self.defects.netem)
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         del run
@@ -117,6 +122,17 @@ class FakeEngine(Engine):
     ) -> Mapping[str, Examined]:
         """Files are those of this machine, processes the run's own, connections only claimed."""
         return {name: self._examine(run, name, wanted, deadline) for name, wanted in hosts.items()}
+
+    def condition(
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float
+    ) -> Mapping[str, str]:
+        del deadline
+        told = {}
+        for name, script in scripts.items():
+            self._host(run, name)
+            self.conditioned.append((name, script))
+            told[name] = self.defects.answer(name, script)
+        return told
 
     def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
         del deadline

@@ -25,11 +25,13 @@ from fedtest.errors import (
     NotAsPlanned,
     SubnetTaken,
 )
+from fedtest.links.mechanism import mechanism, refuse_impossible
 from fedtest.plan import make_plan, plan_to_dict
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import declare, examinations, looks
 from fedtest.run.checks.repeated import Repeated
+from fedtest.run.conditions import Conditions
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
@@ -90,6 +92,7 @@ class Runner:
             "python": platform.python_version(),
             "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
         }
+        self._netem: bool | None = None
         self._exit_code: ExitCode | None = None
         self._defects = ""
 
@@ -135,6 +138,7 @@ class Runner:
             try:
                 info = engine.info()
                 self._versions["engine"] = info
+                self._netem = info.netem
                 self._directory.json("versions.json", self._versions)
                 self._observer.stage_progress(
                     f"{info.kind} {info.version}, interface names: {info.naming}"
@@ -159,16 +163,19 @@ class Runner:
 
     def _on(self, engine: Engine) -> None:
         with self._stage("images and data"):
-            subnets = choose(self._scenario, self._tag.id, ())
-            prepared = engine.prepare(
-                make_plan(self._scenario, subnets), self._tag, self._observer.stage_progress
-            )
+            draft = make_plan(self._scenario, choose(self._scenario, self._tag.id, ()))
+            if self._netem is not None:
+                refuse_impossible(draft, mechanism(netem=self._netem))
+            prepared = engine.prepare(draft, self._tag, self._observer.stage_progress)
             self._versions["images"] = prepared.versions
             self._directory.json("versions.json", self._versions)
         with self._stage("hosts"):
             plan, before = self._realise(engine, prepared)
             self._evidence = Evidence(plan, before=dict(before))
             compare(plan, before)
+        if plan.conditioned:
+            with self._stage("links"):
+                self._condition(engine, self._evidence)
         repeated = Repeated(self._scenario, self._evidence, self._clock)
         supervisor = Supervisor(
             engine,
@@ -209,6 +216,16 @@ class Runner:
             self._checks = evaluate(self._scenario, self._evidence, repeated)
             for check in self._checks:
                 self._events.add("check", id=check.id, passed=check.passed, found=check.found)
+
+    def _condition(self, engine: Engine, evidence: Evidence) -> None:
+        """What the measuring sent is before the processes' own bytes."""
+        conditions = Conditions(engine, self._tag, self._directory, self._events, self._observer)
+        chosen = conditions.make(evidence.plan, self._netem)
+        self._versions["links"] = chosen
+        self._directory.json("versions.json", self._versions)
+        hosts = [host.name for host in evidence.plan.hosts]
+        evidence.before = dict(engine.observe(self._tag, hosts, _OBSERVE_DEADLINE))
+        self._keep("before", evidence.before)
 
     def _realise(self, engine: Engine, prepared: Prepared) -> tuple[Plan, Mapping[str, Snapshot]]:
         """Somebody may hold a subnet that we chose: then choose again."""

@@ -28,6 +28,7 @@ from fedtest.scenario.checks import (
 )
 from fedtest.scenario.checks.sockets import Listen
 from fedtest.scenario.checks.value import Across
+from fedtest.scenario.links import Firewall, Link, Pair, PairLink, PortInUse
 from fedtest.scenario.model import Build, Data, Group, Host, Network, Nic, Process, Scenario
 from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import RESERVED
@@ -42,8 +43,13 @@ if TYPE_CHECKING:
 SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("The file", Scenario),
     ("`networks.NAME`", Network),
+    ("`networks.NAME.pairs[]`", Pair),
     ("`hosts.NAME`", Host),
     ("`hosts.NAME.nics.NETWORK`", Nic),
+    ("`link`", Link),
+    ("`link` of a pair", PairLink),
+    ("`hosts.NAME.firewall`", Firewall),
+    ("`hosts.NAME.ports_in_use[]`", PortInUse),
     ("`build`", Build),
     ("`data`", Data),
     ("`groups.NAME`", Group),
@@ -120,6 +126,8 @@ was found and what is allowed.
 - **Durations** are a number and a unit: `500ms`, `10s`, `2m`, `1h`.
 - **Sizes** are a number and a unit: `B`, powers of ten `kB`, `MB`, `GB`, powers of two `KiB`,
   `MiB`, `GiB`.
+- **Rates** are bits a second: `bit`, `kbit`, `mbit`, `gbit`, powers of ten, like `100mbit`.
+  **Delays** may be in `us`, too: `5ms`, `200us`. **Shares** are written with `%`: `0.1%`.
 - At most 1000 networks, hosts, groups, processes and checks each.
 
 ## Templates
@@ -206,7 +214,7 @@ def _type(annotation: Any, metadata: list[Any]) -> str:  # noqa: PLR0911 - a for
 def _plain_type(annotation: Any, metadata: list[Any]) -> str:
     if isinstance(annotation, type) and issubclass(annotation, Part):
         title = next(title for title, model in SECTIONS if model is annotation)
-        anchor = "".join(char for char in title.lower() if char.isalnum() or char in " -")
+        anchor = "".join(char for char in title.lower() if char.isalnum() or char in " -_")
         return f"[{annotation.__name__}](#{anchor.replace(' ', '-')})"
     name = {str: "string", int: "whole number", bool: "`true` or `false`", float: "number"}[
         annotation

@@ -25,7 +25,8 @@ _PartT = TypeVar("_PartT", bound="Part")
 
 # Keys without which a part is still itself to all others.
 _ALONE = frozenset(
-    {"always", "build", "deadline", "env", "eventually", "id", "image", "internal", "user"}
+    {"always", "build", "deadline", "env", "eventually", "firewall", "id", "image", "internal"}
+    | {"link", "pairs", "ports_in_use", "user"}
 )
 
 # Stands for addresses that only a plan knows.

@@ -25,6 +25,7 @@ from pydantic import (
 
 from fedtest.scenario.base import Part
 from fedtest.scenario.checks import Check
+from fedtest.scenario.links import Firewall, Link, Occupied, Pair, PortInUse
 from fedtest.scenario.names import (
     Directory,
     EnvironmentName,
@@ -46,10 +47,14 @@ __all__ = [
     "Build",
     "Check",
     "Data",
+    "Firewall",
     "Group",
     "Host",
+    "Link",
     "Network",
     "Nic",
+    "Pair",
+    "PortInUse",
     "Process",
     "Scenario",
 ]
@@ -123,6 +128,15 @@ class Network(Part):
         default=True,
         description="No way out of the testbed.",
     )
+    link: Link | None = Field(
+        default=None, description="What it does to the packets of every host on it."
+    )
+    pairs: tuple[Pair, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST,
+        description="Other conditions on the way from one host to another.",
+    )
 
 
 class Nic(Part):
@@ -134,6 +148,11 @@ class Nic(Part):
     )
     ip: Ip | None = Field(
         default=None, description="Its address, if it matters; the network then needs a `subnet`."
+    )
+    link: Link | None = Field(
+        default=None,
+        description="What is done to the packets that the host sends here, where it differs from "
+        "the network's `link`.",
     )
 
 
@@ -153,6 +172,16 @@ class Host(Part):
         default=None,
         description="An image to build: a directory, or the mapping. Not with `image`.",
         json_schema_extra={"default": "the scenario's"},
+    )
+
+    firewall: Firewall | None = Field(
+        default=None, description="What it lets in; without it everything."
+    )
+    ports_in_use: tuple[Occupied, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST,
+        description="Ports that something of another kind has taken: numbers, or mappings.",
     )
 
     _check = model_validator(mode="after")(_one_image)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 
-from fedtest.scenario import addresses, check_references
+from fedtest.scenario import addresses, check_references, link_references
 from fedtest.scenario.declared import attached, known
 from fedtest.scenario.problems import Finding, listed, shown
 from fedtest.scenario.template import OPEN, TemplateError, errors, expand
@@ -25,6 +25,7 @@ _MOST_LOOKUPS = 100_000
 def findings(draft: Draft) -> Iterator[Finding]:
     """Everything that is wrong between the parts of a scenario."""
     yield from addresses.findings(draft)
+    yield from link_references.findings(draft)
     if draft.resolve:
         yield from known(("resolve",), "network", draft.resolve, draft.networks)
     yield from _hosts(draft)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 from fedtest.scenario.problems import shown
 from fedtest.scenario.refusal import refuse
 
-_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s?([A-Za-z]*)")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NUMBER = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s?([A-Za-z/%]*)")
 
 # Microseconds: exact for everything that can be written.
 _DURATIONS = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}
@@ -35,7 +38,7 @@ _LONGEST = 30 * 24 * _DURATIONS["h"]
 
 def parse_duration(value: Any) -> float:
     """Seconds; raises the error that pydantic and `wording` understand."""
-    micros = _parse(value, _DURATIONS, "a duration", _DURATION_ALLOWED)
+    micros = parse_number(value, _DURATIONS, "a duration", _DURATION_ALLOWED)
     if micros == 0 or micros > _LONGEST:
         raise refuse("not a useful duration", allowed="more than 0 and at most 30 days (720h)")
     return micros / 1_000_000
@@ -43,7 +46,7 @@ def parse_duration(value: Any) -> float:
 
 def parse_size(value: Any) -> int:
     """Bytes; raises the error that pydantic and `wording` understand."""
-    return _parse(value, _SIZES, "a size", _SIZE_ALLOWED)
+    return parse_number(value, _SIZES, "a size", _SIZE_ALLOWED)
 
 
 def format_duration(seconds: float) -> str:
@@ -62,7 +65,17 @@ def format_size(count: int) -> str:
     return f"{number}{unit}"
 
 
-def _parse(value: Any, units: dict[str, int], what: str, allowed: str) -> int:
+def parse_number(
+    value: Any,
+    units: Mapping[str, int],
+    what: str,
+    allowed: str,
+    otherwise: Mapping[str, str] = {},
+) -> int:
+    """A number with a unit, in the units' own smallest one.
+
+    `otherwise`: other spellings in small letters, and which of the units each means.
+    """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         raise refuse(f"{what} needs a unit", allowed=allowed)
     match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
@@ -71,7 +84,8 @@ def _parse(value: Any, units: dict[str, int], what: str, allowed: str) -> int:
     number, unit = match.groups()
     if unit not in units:
         # There are few units, and the wrong ones are mostly a matter of case: MS, mb, Kb.
-        same = [right for right in units if right.lower() == unit.lower()]
+        small = otherwise.get(unit.lower(), unit.lower())
+        same = [right for right in units if right.lower() == small]
         hint = f'did you mean "{number}{same[0]}"?' if same else ""
         message = f"{shown(unit)} is not a unit of {what}" if unit else f"{what} needs a unit"
         raise refuse(message, allowed=allowed, hint=hint)

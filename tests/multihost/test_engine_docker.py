@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engine_contract import EngineContract
+from engine_contract import RealEngineContract
 
 
-class TestDockerEngine(EngineContract):
+class TestDockerEngine(RealEngineContract):
     """The fixture `engine` is conftest's."""

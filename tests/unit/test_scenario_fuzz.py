@@ -55,14 +55,14 @@ def test_any_text(text: str) -> None:
 
 
 @cache
-def ring() -> str:
-    return (SCENARIOS / "ring.yaml").read_text()
+def shipped(name: str) -> str:
+    return (SCENARIOS / f"{name}.yaml").read_text()
 
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """ring.yaml with a few pieces cut, doubled, exchanged or made of something else."""
-    text = ring() if draw(st.booleans()) else BASE
+    """A scenario with a few pieces cut, doubled, exchanged or made of something else."""
+    text = draw(st.sampled_from([BASE, shipped("ring"), shipped("slow-link")]))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 30)))

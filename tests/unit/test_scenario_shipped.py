@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from fedtest.scenario import docs
 from fedtest.scenario.base import Part
 from fedtest.scenario.load import dump, load, loads
 from fedtest.subnets import choose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"))
@@ -82,9 +86,15 @@ def test_the_example_of_the_documentation_is_valid() -> None:
     assert loads(docs.EXAMPLE).scenario.name == "hello"
 
 
+def parts(model: type[Part]) -> Iterator[type[Part]]:
+    for part in model.__subclasses__():
+        yield part
+        yield from parts(part)
+
+
 def test_every_field_is_described_and_every_part_has_a_section() -> None:
-    assert {model for _, model in docs.SECTIONS} == set(Part.__subclasses__())
-    for model in Part.__subclasses__():
+    assert {model for _, model in docs.SECTIONS} == set(parts(Part))
+    for model in parts(Part):
         assert model.__doc__
         for name, field in model.model_fields.items():
             assert field.description, f"{model.__name__}.{name}"

@@ -10,6 +10,7 @@ from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.docker import images, labels, removal, volumes
 from fedtest.engine.docker.beside import look_beside
 from fedtest.engine.docker.client import engine_errors
+from fedtest.engine.docker.helper import run_in_network
 from fedtest.engine.docker.hosts import API_NAMES, Hosts, parsed
 from fedtest.engine.docker.looker import Looker
 from fedtest.engine.docker.networks import make_networks
@@ -65,8 +66,8 @@ class DockerEngine(Engine):
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         node = ImagePlan()
         wanted = dict.fromkeys(host.image for host in plan.hosts)
-        if self._client.api_version < API_NAMES:
-            wanted[node] = None  # The helper that names interfaces runs from it.
+        if self._client.api_version < API_NAMES or plan.conditioned:
+            wanted[node] = None  # Helpers run from it.
         found = {
             image: images.ensure_image(
                 self._client, image, progress=progress, labels=labels.of_run(run)
@@ -159,6 +160,25 @@ class DockerEngine(Engine):
             lambda host: look_beside(self._client, run, host, hosts[host], end),
             hosts,
             doing="looking at hosts from beside them",
+            deadline=deadline,
+        )
+
+    def condition(
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float
+    ) -> Mapping[str, str]:
+        end = time.monotonic() + deadline
+
+        def image() -> str:
+            return images.node_image(
+                self._client, progress=lambda _: None, labels=labels.of_run(run)
+            )
+
+        return self._workers.each(
+            lambda host: run_in_network(
+                self._client, run, host, scripts[host], image=image, end=end
+            ),
+            scripts,
+            doing="changing networks",
             deadline=deadline,
         )
 

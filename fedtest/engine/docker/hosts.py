@@ -10,6 +10,7 @@ from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import engine_errors, gone_is_fine
 from fedtest.engine.docker.frames import Frames, described
+from fedtest.engine.docker.helper import create_helper
 from fedtest.engine.docker.scripts import run_script
 from fedtest.errors import EngineError
 from fedtest.plan import ImagePlan
@@ -124,32 +125,23 @@ class Hosts:
     def _rename(self, host: HostPlan, end: float) -> str:
         """For engines that cannot name interfaces: from a helper in the host's namespace."""
         api = self._client.api
-        name = self._name(host.name)
-        helper = f"{name}.names"
-        with engine_errors(f"naming the interfaces of host {host.name}"):
-            endpoints = api.inspect_container(name)["NetworkSettings"]["Networks"]
+        doing = f"naming the interfaces of host {host.name}"
+        with engine_errors(doing):
+            endpoints = api.inspect_container(self._name(host.name))["NetworkSettings"]["Networks"]
             pairs: list[str] = []
             for item in host.attachments:
                 endpoint = endpoints[labels.network_name(self._run.id, item.network)]
                 pairs += [endpoint["MacAddress"], item.interface]
-            with gone_is_fine():
-                api.remove_container(helper, force=True)
+            helper = create_helper(
+                self._client,
+                self._run,
+                host.name,
+                image=self._prepared.images[ImagePlan()],
+                purpose="names",
+                command=["/bin/sh", "-c", inside.RENAME, "fedtest-names", *pairs],
+            )
             try:
-                api.create_container(
-                    self._prepared.images[ImagePlan()],
-                    name=helper,
-                    entrypoint=["/bin/sh", "-c", inside.RENAME, "fedtest-names"],
-                    command=pairs,
-                    user="0:0",
-                    labels={**labels.of_run(self._run), labels.HELPER: host.name},
-                    host_config=api.create_host_config(
-                        network_mode=f"container:{name}",
-                        cap_drop=["ALL"],
-                        cap_add=["NET_ADMIN"],
-                        log_config=LogConfig(type="json-file", config={"max-size": "1m"}),
-                    ),
-                )
-                return self._started(helper, f"naming the interfaces of host {host.name}", end)
+                return self._started(helper, doing, end)
             finally:
                 with gone_is_fine():
                     api.remove_container(helper, force=True, v=True)

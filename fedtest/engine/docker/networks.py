@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fedtest.engine.parallel import Workers
     from fedtest.plan import NetworkPlan, Plan
 
+_MTU = "com.docker.network.driver.mtu"
 _POLL = 0.2
 _CALL = 120.0
 
@@ -109,6 +110,7 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
                 driver="bridge",
                 ipam=IPAMConfig(pool_configs=[pool]),
                 internal=network.internal,
+                options={_MTU: str(network.mtu)} if network.mtu is not None else None,
                 labels={**labels.of_run(run), labels.NETWORK: network.name},
             )
         except APIError as error:

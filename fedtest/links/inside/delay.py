@@ -1,0 +1,153 @@
+"""Delays packets: `delay.py NUMBER:DELAY:JITTER ...`, a queue of NFQUEUE each, in microseconds.
+
+Each packet is let go when its delay is over, in the order in which they came,
+as a cable would. The kernel keeps the packets and tells only that they are
+there; with jitter each delay is drawn evenly from DELAY - JITTER to DELAY +
+JITTER, and one that is drawn shorter waits for those before it.
+
+Speaks netlink itself, as linux/netfilter/nfnetlink_queue.h defines it: BIND,
+COPY_META with the GSO flag (what TCP hands over as one stays one), and
+VERDICT_BATCH, which accepts every packet up to an id in one message.
+"""
+
+import ctypes
+import gc
+import random
+import select
+import socket
+import struct
+import sys
+import time
+from collections import deque
+
+NETLINK_NETFILTER = 12
+SOL_NETLINK, NETLINK_NO_ENOBUFS = 270, 5
+SO_RCVBUFFORCE = 33
+PR_SET_TIMERSLACK = 29
+REQUEST, ACK = 1, 4
+QUEUE = 3 << 8  # NFNL_SUBSYS_QUEUE
+PACKET, CONFIG, VERDICT_BATCH = QUEUE, QUEUE | 2, QUEUE | 3
+NF_ACCEPT = 1
+COPY_META, FLAG_GSO = 1, 4
+
+LONGEST_QUEUE = 1 << 17
+BUFFER = 1 << 26
+EARLY = 0.0001
+"""Seconds that it takes to be told of a packet and to let it go (measured: 80 to 170 us)."""
+
+HEAD = struct.Struct("=IHHII")  # nlmsghdr
+ATTRIBUTE = struct.Struct("=HH")
+GENERIC = struct.Struct("!BBH")  # nfgenmsg: family, version, number of the queue
+FIRST = HEAD.size + GENERIC.size
+
+
+def message(kind: int, flags: int, number: int, *attributes: tuple[int, bytes]) -> bytes:
+    """One request about a queue."""
+    body = GENERIC.pack(socket.AF_UNSPEC, 0, number)
+    for key, value in attributes:
+        body += ATTRIBUTE.pack(ATTRIBUTE.size + len(value), key) + value
+        body += bytes(-len(value) % 4)
+    return HEAD.pack(HEAD.size + len(body), kind, REQUEST | flags, 0, 0) + body
+
+
+def packet_id(data: bytes | memoryview) -> int:
+    """Of a message about a packet: the kernel puts NFQA_PACKET_HDR first."""
+    length, key = ATTRIBUTE.unpack_from(data, FIRST)
+    assert key == 1 and length >= 8, "a packet without its header"  # noqa: PT018, S101 - one thing
+    return int.from_bytes(data[FIRST + 4 : FIRST + 8], "big")
+
+
+class Line:
+    """The packets of one queue, by when they are let go."""
+
+    def __init__(self, number: int, delay: float, jitter: float) -> None:
+        self.number = number
+        self.delay = delay
+        self.jitter = jitter
+        self.waiting: deque[tuple[float, int]] = deque()
+
+    def add(self, packet: int, now: float) -> None:
+        """A packet came."""
+        due = now + self.delay
+        if self.jitter:
+            due += random.uniform(-self.jitter, self.jitter)  # noqa: S311 - no secret
+            if self.waiting:
+                due = max(due, self.waiting[-1][0])
+        self.waiting.append((due, packet))
+
+    def due(self, now: float) -> bytes:
+        """The verdict on all packets that are due, or nothing."""
+        last = None
+        while self.waiting and self.waiting[0][0] <= now:
+            last = self.waiting.popleft()[1]
+        if last is None:
+            return b""
+        return message(VERDICT_BATCH, 0, self.number, (2, struct.pack("!II", NF_ACCEPT, last)))
+
+
+def bind(netlink: socket.socket, number: int) -> None:
+    """Take over a queue. OSError if somebody else has it."""
+    gso = struct.pack("!I", FLAG_GSO)
+    for attributes in (
+        [(1, struct.pack("!BBH", 1, 0, socket.AF_UNSPEC))],  # NFQA_CFG_CMD: BIND
+        # NFQA_CFG_PARAMS, MASK and FLAGS.
+        [(2, struct.pack("!IB", 0, COPY_META)), (4, gso), (5, gso)],
+        [(3, struct.pack("!I", LONGEST_QUEUE))],  # NFQA_CFG_QUEUE_MAXLEN
+    ):
+        netlink.send(message(CONFIG, ACK, number, *attributes))
+        answer = netlink.recv(1 << 16)
+        code = struct.unpack_from("=i", answer, HEAD.size)[0]
+        if code:
+            raise OSError(-code, f"queue {number} cannot be had")
+
+
+def serve(lines: dict[int, Line]) -> None:
+    """Delay packets for ever."""
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETLINK_NETFILTER)
+    netlink.setsockopt(SOL_NETLINK, NETLINK_NO_ENOBUFS, 1)
+    try:
+        netlink.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
+    except PermissionError:  # without root on the machine itself
+        netlink.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER)
+    netlink.bind((0, 0))
+    for number in lines:
+        bind(netlink, number)
+    netlink.setblocking(False)
+    # The kernel may be 50 us late by default, to save power.
+    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
+    gc.disable()  # There is nothing circular here, and it would pause.
+    buffer = bytearray(1 << 16)
+    while True:
+        nexts = [line.waiting[0][0] for line in lines.values() if line.waiting]
+        timeout = max(min(nexts) - time.monotonic() - EARLY, 0) if nexts else None
+        if select.select([netlink], [], [], timeout)[0]:
+            take(netlink, buffer, lines)
+        now = time.monotonic() + EARLY
+        for line in lines.values():
+            if verdict := line.due(now):
+                netlink.send(verdict)
+
+
+def take(netlink: socket.socket, buffer: bytearray, lines: dict[int, Line]) -> None:
+    """Take in what has come, but not so much that those who are due wait for it."""
+    for _ in range(64):
+        try:
+            size = netlink.recv_into(buffer)
+        except BlockingIOError:
+            return
+        now = time.monotonic()
+        at = 0
+        while at < size:
+            length, kind, _, _, _ = HEAD.unpack_from(buffer, at)
+            if kind == PACKET:
+                number = GENERIC.unpack_from(buffer, at + HEAD.size)[2]
+                lines[number].add(packet_id(memoryview(buffer)[at : at + length]), now)
+            at += (length + 3) & ~3
+
+
+if __name__ == "__main__":
+    wanted = {}
+    for word in sys.argv[1:]:
+        queue, micros, spread = map(int, word.split(":"))
+        wanted[queue] = Line(queue, micros / 1e6, spread / 1e6)
+    serve(wanted)

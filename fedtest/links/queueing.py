@@ -1,0 +1,122 @@
+"""Conditions without netem: the rate at the sender, loss and delay at the receiver.
+
+htb keeps the rate. iptables' `statistic` loses packets, where they arrive:
+where they leave, the sender would be told (EPERM), which no network does.
+NFQUEUE hands packets to a helper that delays them, also where they arrive: TCP
+counts what a sender's own machine still holds and would wait for it (small
+queues). In PREROUTING, so that what a host forwards is delayed, too, and in
+the mangle table, so that a firewall's rules come after it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from fedtest.links.shaping import queue_bytes, shape, traffic
+
+if TYPE_CHECKING:
+    from fedtest.links.commands import Commands
+    from fedtest.links.ways import Way, Ways
+    from fedtest.plan import HostPlan
+    from fedtest.plan_links import LinkPlan
+
+CHAIN = "fedtest-links"
+DELAY = "delay"
+"""The name of the helper that delays."""
+
+_PROGRAM = Path(__file__).with_name("inside") / "delay.py"
+_LISTENING = "/proc/net/netfilter/nfnetlink_queue"
+
+
+class Treatment(NamedTuple):
+    """What is done to a packet that arrives."""
+
+    loss: float
+    delay: float
+    jitter: float
+
+
+def plan_queueing(to: Commands, ways: Ways, host: HostPlan) -> None:
+    """What `host` sends by rate, and what it receives by loss and delay."""
+    for item in host.attachments:
+        classes = [
+            entry
+            for entry in traffic(ways, host.name, item)
+            if entry.link.rate is not None and not (entry.target and entry.shares)
+        ]
+        if classes:
+            shape(to, item.interface, classes, _leaf)
+    arriving = {
+        item.interface: [(way, _treatment(way)) for way in ways.into(host, item.network)]
+        for item in host.attachments
+    }
+    wanted = {treated for entries in arriving.values() for _, treated in entries}
+    delays = sorted({(item.delay, item.jitter) for item in wanted if item.delay or item.jitter})
+    numbers = {delay: at + 1 for at, delay in enumerate(delays)}
+    if numbers:
+        to.queues += numbers.values()
+        to.start(
+            DELAY,
+            _PROGRAM,
+            *(
+                f"{number}:{round(delay * 1e6)}:{round(jitter * 1e6)}"
+                for (delay, jitter), number in numbers.items()
+            ),
+            ready=f"[ $(grep -c . {_LISTENING}) -ge {len(numbers)} ]",
+        )
+    if any(item != Treatment(0, 0, 0) for item in wanted):
+        to.run("iptables", "-w", "-t", "mangle", "-N", CHAIN)
+        for interface, entries in arriving.items():
+            _rules(to, interface, entries, numbers)
+        to.run("iptables", "-w", "-t", "mangle", "-A", "PREROUTING", "-j", CHAIN)
+
+
+def _leaf(link: LinkPlan) -> tuple[str, dict[str, float], list[str]]:
+    limit = queue_bytes(link)
+    return "bfifo", {"limit": limit}, ["limit", f"{limit}b"]
+
+
+def _treatment(way: Way) -> Treatment:
+    link = way.link
+    return Treatment(link.loss or 0, link.delay or 0, link.jitter or 0)
+
+
+def _rules(
+    to: Commands,
+    interface: str,
+    entries: list[tuple[Way, Treatment]],
+    numbers: dict[tuple[float, float], int],
+) -> None:
+    """Those senders that are treated as few others are come first, by their addresses."""
+    if not entries:
+        return
+    usual = Counter(treated for _, treated in entries).most_common(1)[0][0]
+    for way, treated in entries:
+        if treated != usual:
+            whose = ("-s", f"{way.source}/32", "-i", interface)
+            _treat(to, whose, treated, numbers, last=False)
+    _treat(to, ("-i", interface), usual, numbers, last=True)
+
+
+def _treat(
+    to: Commands,
+    whose: tuple[str, ...],
+    treated: Treatment,
+    numbers: dict[tuple[float, float], int],
+    *,
+    last: bool,
+) -> None:
+    def rule(*words: str) -> None:
+        to.run("iptables", "-w", "-t", "mangle", "-A", CHAIN, *whose, *words)
+        to.rules.append(("-A", CHAIN, *whose, *words))
+
+    if treated.loss:
+        rule("-m", "statistic", "--mode", "random",
+             "--probability", f"{treated.loss:.10g}", "-j", "DROP")  # fmt: skip
+    if number := numbers.get((treated.delay, treated.jitter)):
+        # Without a helper packets pass rather than vanish; that it is there is read back.
+        rule("-j", "NFQUEUE", "--queue-num", str(number), "--queue-bypass")
+    elif not last:
+        rule("-j", "RETURN")

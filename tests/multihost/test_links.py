@@ -1,0 +1,245 @@
+"""Conditions on real hosts: each kind works, and it is noticed when it does not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from conftest import CommandLine, left_behind
+
+from fedtest.engine.docker.engine import DockerEngine
+from fedtest.links import admission, apply, commands
+from fedtest.run.observer import Observer
+from fedtest.run.result import Result, Verdict
+from fedtest.run.runner import Runner
+from fedtest.scenario.load import loads
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fedtest.engine.docker.client import DockerClient
+
+# Measuring needs the machine's attention; two cores do not have it for four tests at once.
+pytestmark = pytest.mark.usefixtures("whole_machine")
+
+SCENARIO = """
+fedtest: 1
+name: links
+networks:
+  mgmt: {{}}
+  data: {{{network}}}
+hosts:
+  a: {{nics: {{mgmt: mgmt0, data: eth0}}{more}}}
+  b: {{nics: {{mgmt: mgmt0, data: ib0}}}}
+processes:
+  work:
+    hosts: [b]
+    run: {run}
+    deadline: 60s
+checks:
+  - exit: {{process: work}}
+  - bytes: {{host: a, network: data, direction: tx, max: {most}}}
+"""
+
+CONNECT = """
+import socket, sys
+for place in sys.argv[1:]:
+    address, port = place.split(":")
+    try:
+        with socket.create_connection((address, int(port)), 3) as sock:
+            sock.settimeout(1)
+            print(port, sock.recv(12).decode())
+    except OSError as error:
+        print(port, type(error).__name__)
+"""
+
+
+def scenario(network: str, run: str = "true", more: str = "", most: str = "100kB") -> str:
+    return SCENARIO.format(network=network, run=json.dumps(run), more=more, most=most)
+
+
+def passed(fedtest: CommandLine, text: str) -> dict[str, Any]:
+    """links.json of a run that passed."""
+    done = fedtest("run", fedtest.scenario("links", text))
+    assert done.code == 0, done.out + done.err
+    found: dict[str, Any] = json.loads((done.runs / "latest" / "links.json").read_text())
+    assert all(figure["fits"] for item in latest(found) for figure in item["figures"])
+    return found
+
+
+def latest(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The last measurement of each way: earlier ones were repeated."""
+    by_way = {(item["from"], item["to"]): item for item in record["measured"]}
+    return list(by_way.values())
+
+
+def figures(record: dict[str, Any], sender: str = "a") -> dict[str, float]:
+    item = next(item for item in latest(record) if item["from"] == sender)
+    return {figure["what"]: figure["found"] for figure in item["figures"]}
+
+
+def log(fedtest: CommandLine) -> str:
+    return (fedtest.runs / "latest" / "logs" / "b.work.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("rate", [10, 100, 1000])
+def test_a_rate_holds(fedtest: CommandLine, rate: int) -> None:
+    record = passed(fedtest, scenario(f"link: {{rate: {rate}mbit}}"))
+    assert figures(record)["the rate"] == pytest.approx(rate, rel=0.05)
+
+
+@pytest.mark.parametrize("delay", [1, 5, 50, 200])
+def test_a_delay_holds_with_a_rate_and_is_there_for_a_users_own_packets(
+    fedtest: CommandLine, delay: int
+) -> None:
+    # -U: without netem, ping's usual clock stops before the delay of what it receives.
+    ping = "ping -U -c 5 -i 0.2 -q ${{ hosts.a.nics.data.ip }}"
+    record = passed(fedtest, scenario(f"link: {{rate: 100mbit, delay: {delay}ms}}", ping))
+    assert figures(record)["a round trip"] == pytest.approx(2 * delay, rel=0.05, abs=1)
+    fastest = float(log(fedtest).rpartition("= ")[2].split("/")[0])
+    assert fastest == pytest.approx(2 * delay, rel=0.05, abs=1)
+
+
+def test_jitter_is_there(fedtest: CommandLine) -> None:
+    passed(fedtest, scenario("link: {delay: 30ms, jitter: 10ms}"))
+
+
+@pytest.mark.parametrize("loss", [1, 5])
+def test_loss_is_there(fedtest: CommandLine, loss: int) -> None:
+    record = passed(fedtest, scenario(f"link: {{loss: {loss}%}}"))
+    assert any("packets lost" in what and found for what, found in figures(record).items())
+
+
+def test_an_mtu_is_there_for_a_users_own_packets(fedtest: CommandLine) -> None:
+    ping = (
+        "ping -M do -s 8000 -c 1 -q ${{ hosts.a.nics.data.ip }} &&"
+        " ! ping -M do -s 9000 -c 1 -q ${{ hosts.a.nics.data.ip }}"
+    )
+    passed(fedtest, scenario("link: {mtu: 9000}", ping))
+
+
+def test_a_pair_has_its_own_conditions_and_others_have_not(fedtest: CommandLine) -> None:
+    pairs = "pairs: [{from: a, to: b, link: {rate: 10mbit, delay: 40ms}}]"
+    record = passed(fedtest, scenario(f"link: {{rate: 100mbit, delay: 5ms}}, {pairs}"))
+    assert figures(record)["the rate"] == pytest.approx(10, rel=0.05)
+    assert figures(record, "b")["the rate"] == pytest.approx(100, rel=0.05)
+    assert figures(record)["a round trip"] == pytest.approx(45, rel=0.1)
+
+
+def test_the_measuring_is_not_counted_as_the_processes_bytes(fedtest: CommandLine) -> None:
+    passed(fedtest, scenario("link: {rate: 100mbit}", most="2kB"))
+
+
+FIREWALL = (
+    ", firewall: {accept: [23456], otherwise: OTHERWISE, networks: [data]},"
+    " ports_in_use: [23456, {port: 23457, answers: nothing}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "seen"), [("reject", "ConnectionRefusedError"), ("drop", "TimeoutError")]
+)
+def test_only_the_open_port_is_open_and_something_else_listens_there(
+    fedtest: CommandLine, otherwise: str, seen: str
+) -> None:
+    places = [
+        f"${{{{ hosts.a.nics.{network}.ip }}}}:{port}"
+        for network in ("data", "mgmt")
+        for port in (23456, 23457)
+    ]
+    run = shlex.join(["python3", "-c", CONNECT, *places])
+    passed(fedtest, scenario("", run, FIREWALL.replace("OTHERWISE", otherwise)))
+    wrong = "23456 HTTP/1.1 400"
+    assert log(fedtest).splitlines() == [wrong, f"23457 {seen}", wrong, "23457 TimeoutError"]
+
+
+def test_what_only_netem_can_do_ends_the_run_before_anything_is_made(
+    fedtest: CommandLine, client: DockerClient, engine: DockerEngine
+) -> None:
+    if engine.info().netem:
+        pytest.skip("this kernel has netem")
+    done = fedtest("run", fedtest.scenario("links", scenario("link: {duplicate: 1%}")))
+    assert done.code == 3, done.out + done.err
+    assert "only netem can do" in done.out
+    assert "sch_netem" in done.out
+    assert [stage["name"] for stage in done.result["stages"]][-2:] == [
+        "images and data",
+        "clean-up",
+    ]
+    assert left_behind(client, done.result["id"]) == []
+
+
+# Each of these is broken on purpose: what is asked for is not what is done.
+BROKEN = [
+    ("link: {rate: 100mbit}", "100000000bit", "50000000bit", "class 1:2 should have"),
+    ("link: {rate: 100mbit, mtu: 1400}", "mtu 1400", "mtu 1450", "mtu should be 1400"),
+    ("link: {loss: 5%}", "0.05", "0.01", "should have the rules"),
+    ("link: {delay: 5ms}", "--queue-num 1", "--queue-num 2", "should have the rules"),
+    # What follows reads back as it should, and only the measuring tells.
+    ("link: {delay: 20ms}", "1:20000:0", "1:10000:0", "a round trip should be 38"),
+    ("link: {delay: 20ms, jitter: 10ms}", "1:20000:10000", "1:20000:0", "the jitter"),
+]
+
+
+def run_broken(
+    monkeypatch: pytest.MonkeyPatch, runs: Path, text: str, *, old: str, new: str
+) -> Result:
+    """A run whose scripts have been tampered with."""
+    original = apply.script
+
+    def tampered(item: commands.Commands, interfaces: list[str]) -> str:
+        whole = original(item, interfaces)
+        assert old in whole
+        return whole.replace(old, new)
+
+    monkeypatch.setattr(apply, "script", tampered)
+    return Runner(loads(text).scenario, DockerEngine, Observer(), runs).run()
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken[2])
+def test_a_link_that_is_not_as_asked_for_makes_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, broken: tuple[str, str, str, str]
+) -> None:
+    network, old, new, said = broken
+    result = run_broken(monkeypatch, tmp_path, scenario(network), old=old, new=new)
+    assert result.verdict is Verdict.INVALID
+    assert said in result.problems[0].message
+    assert result.processes == ()
+
+
+def test_scripts_that_do_nothing_make_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(apply, "script", lambda *_: "true\n")
+    text = scenario("link: {rate: 100mbit, delay: 5ms, loss: 1%}")
+    result = Runner(loads(text).scenario, DockerEngine, Observer(), tmp_path).run()
+    assert result.verdict is Verdict.INVALID
+    assert "nobody delays the packets of queue 1" in result.problems[0].message
+
+
+def test_a_firewall_that_lets_everything_in_makes_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    original = admission.script
+
+    def open_to_all(item: commands.Commands) -> str:
+        # The rules are there, and an earlier one lets everything pass by them.
+        return f"iptables -w -I INPUT -j ACCEPT\n{original(item)}"
+
+    monkeypatch.setattr(admission, "script", open_to_all)
+    text = scenario("", more=", firewall: {accept: [23456]}")
+    result = Runner(loads(text).scenario, DockerEngine, Observer(), tmp_path).run()
+    assert result.verdict is Verdict.INVALID
+    assert "of a should be refused, it is silent" in result.problems[0].message
+
+
+def test_a_port_that_nobody_has_taken_makes_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(admission, "script", lambda _: "true\n")
+    text = scenario("", more=", ports_in_use: [29500]")
+    result = Runner(loads(text).scenario, DockerEngine, Observer(), tmp_path).run()
+    assert result.verdict is Verdict.INVALID
+    assert "port 29500 of a should be answered, it is refused" in result.problems[0].message
