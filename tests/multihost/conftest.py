@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import secrets
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,11 +19,9 @@ from fedtest.engine.docker.client import DockerClient
 from fedtest.engine.docker.engine import DockerEngine
 from fedtest.engine.owner import Owner
 from fedtest.engine.parallel import Workers
-from fedtest.locks import lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -113,10 +113,15 @@ def fedtest(tmp_path: Path) -> CommandLine:
     return CommandLine(tmp_path)
 
 
-@pytest.fixture
-def whole_machine() -> Iterator[None]:
-    """Held by one test at a time: for those that keep every core busy, against a deadline."""
-    with lock("tests-whole-machine", "a test that needs the whole machine", 1800, print):
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test marked `alone` has the machine for itself: it measures, or has a deadline to keep.
+
+    Readers and a writer, over the worker processes: a lock on this very file.
+    """
+    alone = request.node.get_closest_marker("alone") is not None
+    with Path(__file__).open(encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
 
 

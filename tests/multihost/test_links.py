@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fedtest.engine.docker.client import DockerClient
 
 # Measuring needs the machine's attention; two cores do not have it for four tests at once.
-pytestmark = pytest.mark.usefixtures("whole_machine")
+pytestmark = pytest.mark.alone
 
 SCENARIO = """
 fedtest: 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fedtest.engine.docker.client import DockerClient
 
 
-@pytest.mark.usefixtures("whole_machine")
+@pytest.mark.alone
 @pytest.mark.parametrize("name", shipped_scenarios())
 def test_a_shipped_scenario_passes(fedtest: CommandLine, client: DockerClient, name: str) -> None:
     done = fedtest("run", f"scenarios/{name}.yaml")

@@ -38,8 +38,13 @@ def test_each_of_the_sdks_errors_has_one_of_ours(
 def test_a_signal_that_the_sdk_took_for_an_error_is_still_a_signal() -> None:
     signal = Interrupted("interrupted by SIGTERM")
     with pytest.raises(Interrupted) as caught, engine_errors("asking"):
-        try:
-            raise signal
-        except Interrupted as error:
-            raise DockerException("Error while fetching server API version") from error
+        wrapped(signal)
     assert caught.value is signal
+
+
+def wrapped(signal: Interrupted) -> None:
+    """As the SDK does when it asks for the engine's version."""
+    try:
+        raise signal
+    except Interrupted as error:
+        raise DockerException("Error while fetching server API version") from error
