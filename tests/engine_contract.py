@@ -20,7 +20,7 @@ from fedtest.engine.examine import Examination
 from fedtest.engine.owner import Owner
 from fedtest.errors import EngineError, SubnetTaken
 from fedtest.plan import AttachmentPlan, HostPlan, ImagePlan, NetworkPlan, Plan, ProcessPlan
-from fedtest.run.readback import compare
+from fedtest.run.readback import compare, compare_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -166,8 +166,10 @@ class EngineContract:
         assert listener.wait_exit(ProcessKey("b", "p")) == 128 + signal.SIGKILL
 
     def test_observe_tells_the_same_as_realise(self, engine: Engine, run: RunTag) -> None:
-        plan, _ = self.made(engine, run)
-        compare(plan, engine.observe(run, ["a", "b"], DEADLINE))
+        plan, before = self.made(engine, run)
+        after = engine.observe(run, ["a", "b"], DEADLINE)
+        compare(plan, after)
+        compare_again(plan, before, after)
 
     def test_output_comes_by_stream_and_the_status_last(self, engine: Engine, run: RunTag) -> None:
         self.made(engine, run)

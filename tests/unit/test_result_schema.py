@@ -10,12 +10,11 @@ import jsonschema
 import pytest
 from runs import Lab, scenario
 
-import fedtest
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineUnavailable
 from fedtest.run.schema import render
 
-DOCUMENT = Path(fedtest.__file__).parents[1] / "docs" / "result.schema.json"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "result.schema.json"
 REPORTS = """echo 'fedtest-value {"name": "x", "value": NaN}'; exit 3"""
 EXIT = "exit: {process: work, code: 0}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from docker.types import LogConfig, Mount
@@ -52,9 +53,12 @@ class Hosts:
             text = run_script(self._client, self._run, host.name, inside.SNAPSHOT_WHEN_UP, end=end)
         else:
             text = self._started(self._name(host.name), f"host {host.name}", end)
+        found = parsed(host.name, text)
         if self._client.api_version < API_NAMES:
-            text = self._rename(host, end)
-        return parsed(host.name, text)
+            # Told by the helper, whose first process is another.
+            renamed = parsed(host.name, self._rename(host, end))
+            return replace(renamed, born=found.born)
+        return found
 
     def _started(self, container: str, whom: str, end: float) -> str:
         """Start a container of ours; what it says of itself."""
