@@ -107,12 +107,14 @@ done
 {_NETWORK}
 look
 echo '{END}'
+exec sleep 2147483647
 """
 """Renames interfaces, then describes the host. Arguments: MAC address, name, and so on.
 
 Every interface that must change goes down and to a temporary name first, so
 that two can swap theirs, and since kernels before 6.2 rename none that is up.
 Going down costs routes: the connected ones come back by themselves, others are
-put back. Needs NET_ADMIN and iproute2, so it runs in a helper. Doing it again
+put back. Needs NET_ADMIN and iproute2, so it runs in a helper,
+and waits to be removed: Engine 20.10 at times loses the log of what ends at once. Doing it again
 changes nothing.
 """

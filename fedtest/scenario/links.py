@@ -83,7 +83,9 @@ class Link(PairLink):
     of 5ms on the network, a round trip takes 10 ms. `0ms` and `0%` switch off
     what the network asks for.
 
-    Where the kernel has netem, netem does it, at the sender. Where it has not,
+    Where the kernel has netem, netem does it, at the sender (no kernel that
+    this was built on has it: its commands are tested, not their effect, which
+    the measurement will tell). Where it has not,
     the rate is kept by htb at the sender, loss by iptables and delay by a
     helper behind NFQUEUE at the receiver; for what only netem can do the run
     is invalid before anything starts. Before any process starts it is read

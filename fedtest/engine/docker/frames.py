@@ -25,6 +25,8 @@ _HEADER = struct.Struct(">BxxxL")
 _STREAMS: dict[int, Literal["stdout", "stderr"]] = {1: "stdout", 2: "stderr"}
 _CHUNK = 1 << 16
 
+NEEDED = "An image for hosts needs sh, tail, cat, ls and sleep."
+
 Frame = tuple[Literal["stdout", "stderr"], bytes]
 
 
@@ -120,7 +122,7 @@ def described(frames: Frames, whom: str, end: float) -> str:
         if closing not in text and frames.ended:
             raise EngineError(
                 f"{whom}: did not describe itself; it said: {said!r}",
-                remedy="An image for hosts needs sh, tail, cat, ls and sleep.",
+                remedy=NEEDED,
             )
         if closing not in text and time.monotonic() > end:
             raise DeadlineError(f"{whom}: not ready in time; it said: {said!r}")

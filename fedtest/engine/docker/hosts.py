@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ from docker.types import LogConfig, Mount
 from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import engine_errors, gone_is_fine
-from fedtest.engine.docker.frames import Frames, described
+from fedtest.engine.docker.frames import NEEDED
 from fedtest.engine.docker.helper import create_helper
 from fedtest.engine.docker.scripts import run_script
-from fedtest.errors import EngineError
+from fedtest.errors import DeadlineError, EngineError
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ API_NAMES = (1, 48)
 
 API_ENDPOINTS = (1, 44)
 """Engine API from which a container is created on several networks at once (Engine 25.0)."""
+
+_SHORTEST, _LONGEST = 0.01, 0.25
+"""Seconds between looks at a log for the words that will come."""
+
+_WRITTEN = 10.0
+"""Seconds in which the engine writes the last words of a process that has ended to its log."""
 
 _IFNAME = "com.docker.network.endpoint.ifname"
 _SHM = 1 << 29  # torch's data loaders share memory; Docker gives 64 MB.
@@ -61,19 +68,35 @@ class Hosts:
         return found
 
     def _started(self, container: str, whom: str, end: float) -> str:
-        """Start a container of ours; what it says of itself."""
+        """Start a container of ours; what it says of itself, up to the closing line.
+
+        From its log: an attached stream may miss the first words, since the
+        engine answers before it is wired up, and a log that is followed has no
+        time-out.
+        """
+        api = self._client.api
+        pause = _SHORTEST
+        ended = 0.0
         with engine_errors(f"starting {whom}"):
-            # Attached before it starts, so that whatever it logs to, nothing is missed.
-            frames = Frames(
-                self._client.api.attach_socket(
-                    container, params={"stdout": 1, "stderr": 1, "stream": 1}
-                )
-            )
-            try:
-                self._client.api.start(container)
-                return described(frames, whom, end)
-            finally:
-                frames.close()
+            before = len(api.logs(container))  # Of earlier starts.
+            api.start(container)
+            while True:
+                state = api.inspect_container(container)["State"]
+                text = str(api.logs(container)[before:].decode("utf-8", "replace"))
+                if inside.END in text:
+                    return text
+                if not state["Running"]:
+                    ended = ended or time.monotonic()
+                if ended and time.monotonic() - ended > _WRITTEN:
+                    raise EngineError(
+                        f"{whom}: did not describe itself and ended with "
+                        f"{state['ExitCode']} {state['Error']}; it said: {text[-500:]!r}",
+                        remedy=NEEDED,
+                    )
+                if time.monotonic() > end:
+                    raise DeadlineError(f"{whom}: not ready in time; it said: {text[-500:]!r}")
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST)
 
     def _name(self, host: str) -> str:
         return labels.container_name(self._run.id, host)
@@ -156,6 +179,4 @@ def parsed(host: str, text: str) -> snapshot.Snapshot:
     try:
         return snapshot.parse(text)
     except ValueError as error:
-        raise EngineError(
-            f"host {host}: {error}", remedy="An image for hosts needs sh, tail, cat, ls and sleep."
-        ) from error
+        raise EngineError(f"host {host}: {error}", remedy=NEEDED) from error
