@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from docker.types import LogConfig, Mount
+from urllib3.exceptions import HTTPError
 
 from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.client import engine_errors, gone_is_fine
+from fedtest.engine.docker.client import close_response, engine_errors, gone_is_fine
 from fedtest.engine.docker.frames import NEEDED
 from fedtest.engine.docker.helper import create_helper
 from fedtest.engine.docker.scripts import run_script
@@ -27,12 +28,6 @@ API_NAMES = (1, 48)
 
 API_ENDPOINTS = (1, 44)
 """Engine API from which a container is created on several networks at once (Engine 25.0)."""
-
-_SHORTEST, _LONGEST = 0.01, 0.25
-"""Seconds between looks at a log for the words that will come."""
-
-_WRITTEN = 10.0
-"""Seconds in which the engine writes the last words of a process that has ended to its log."""
 
 _IFNAME = "com.docker.network.endpoint.ifname"
 _SHM = 1 << 29  # torch's data loaders share memory; Docker gives 64 MB.
@@ -70,33 +65,33 @@ class Hosts:
     def _started(self, container: str, whom: str, end: float) -> str:
         """Start a container of ours; what it says of itself, up to the closing line.
 
-        From its log: an attached stream may miss the first words, since the
-        engine answers before it is wired up, and a log that is followed has no
-        time-out.
+        From its log, followed: an attached stream may miss the first words,
+        since the engine answers before it is wired up.
         """
-        api = self._client.api
-        pause = _SHORTEST
-        ended = 0.0
+        api: Any = self._client.api  # The stubs know less than we need.
+        text = ""
         with engine_errors(f"starting {whom}"):
-            before = len(api.logs(container))  # Of earlier starts.
             api.start(container)
-            while True:
-                state = api.inspect_container(container)["State"]
-                text = str(api.logs(container)[before:].decode("utf-8", "replace"))
-                if inside.END in text:
-                    return text
-                if not state["Running"]:
-                    ended = ended or time.monotonic()
-                if ended and time.monotonic() - ended > _WRITTEN:
-                    raise EngineError(
-                        f"{whom}: did not describe itself and ended with "
-                        f"{state['ExitCode']} {state['Error']}; it said: {text[-500:]!r}",
-                        remedy=NEEDED,
-                    )
-                if time.monotonic() > end:
-                    raise DeadlineError(f"{whom}: not ready in time; it said: {text[-500:]!r}")
-                time.sleep(pause)
-                pause = min(pause * 2, _LONGEST)
+            stream = api.logs(container, stream=True, follow=True)
+            # The SDK takes every time-out off a stream that is followed.
+            raw = api._get_raw_response_socket(stream._response)  # noqa: SLF001 - no other way
+            getattr(raw, "_sock", raw).settimeout(max(end - time.monotonic(), 1.0))
+            try:
+                for piece in stream:
+                    text += piece.decode("utf-8", "replace")
+                    if inside.END in text:
+                        return text
+                    if time.monotonic() > end:
+                        break
+            except (OSError, HTTPError) as error:
+                said = f"{whom}: not ready in time; it said: {text[-500:]!r}"
+                raise DeadlineError(said) from error
+            finally:
+                stream.close()
+                close_response(stream)
+        raise EngineError(
+            f"{whom}: did not describe itself; it said: {text[-500:]!r}", remedy=NEEDED
+        )
 
     def _name(self, host: str) -> str:
         return labels.container_name(self._run.id, host)
