@@ -78,7 +78,7 @@ class Hosts:
             getattr(raw, "_sock", raw).settimeout(max(end - time.monotonic(), 1.0))
             try:
                 for piece in stream:
-                    text += piece.decode("utf-8", "replace")
+                    text += str(piece.decode("utf-8", "replace"))
                     if inside.END in text:
                         return text
                     if time.monotonic() > end:
