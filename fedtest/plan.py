@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network
 
     from fedtest.plan_addresses import Allocation
-    from fedtest.scenario.model import Build, Scenario
+    from fedtest.scenario.hosts import Build
+    from fedtest.scenario.model import Scenario
     from fedtest.scenario.template import View
 
 # By number, so that it needs no entry in an image's /etc/passwd; in the node

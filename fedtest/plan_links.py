@@ -10,8 +10,9 @@ from fedtest.scenario.links import merged
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fedtest.scenario.hosts import Host, Nic
     from fedtest.scenario.links import PairLink
-    from fedtest.scenario.model import Host, Nic, Scenario
+    from fedtest.scenario.model import Scenario
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
 
+MOST = 1000
+"""Of a kind; more are a mistake, or meant to hurt."""
+
+
 class Part(BaseModel):
     """A mapping of the scenario: no unknown keys, no conversions, no changes afterwards."""
 

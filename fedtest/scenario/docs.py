@@ -28,10 +28,12 @@ from fedtest.scenario.checks import (
 )
 from fedtest.scenario.checks.sockets import Listen
 from fedtest.scenario.checks.value import Across
+from fedtest.scenario.hosts import Build, Host, Network, Nic
 from fedtest.scenario.links import Firewall, Link, Pair, PairLink, PortInUse
-from fedtest.scenario.model import Build, Data, Group, Host, Network, Nic, Process, Scenario
+from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import RESERVED
+from fedtest.scenario.processes import Group, Process
 from fedtest.scenario.units import format_duration
 
 if TYPE_CHECKING:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from fedtest.scenario.checks import Check
-from fedtest.scenario.model import Data, Group, Host, Network, Process, Scenario
+from fedtest.scenario.hosts import Host, Network
+from fedtest.scenario.model import Data, Scenario
+from fedtest.scenario.processes import Group, Process
 from fedtest.scenario.template import Lookups, Nic
 
 if TYPE_CHECKING:

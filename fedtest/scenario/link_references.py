@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fedtest.scenario.draft import Draft
+    from fedtest.scenario.hosts import Host, Network
     from fedtest.scenario.links import Pair, PairLink
-    from fedtest.scenario.model import Host, Network
     from fedtest.scenario.problems import Loc
 
 USUAL_MTU = 1500

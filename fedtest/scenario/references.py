@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from fedtest.scenario.checks.sockets import SocketsCheck
     from fedtest.scenario.draft import Draft
-    from fedtest.scenario.model import Group, Process
     from fedtest.scenario.problems import Loc
+    from fedtest.scenario.processes import Group, Process
 
 # Templates filled in on all hosts together: far beyond what a machine could run.
 _MOST_LOOKUPS = 100_000

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from fedtest.scenario import refusal
 from fedtest.scenario.base import Part
-from fedtest.scenario.model import LIST, STRING, Scenario
+from fedtest.scenario.model import Scenario
 from fedtest.scenario.problems import Finding, shown
+from fedtest.scenario.processes import LIST, STRING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
