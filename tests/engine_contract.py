@@ -9,7 +9,9 @@ import hashlib
 import secrets
 import signal
 import threading
+import time
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -149,7 +151,7 @@ class EngineContract:
         self, engine: Engine, run: RunTag
     ) -> None:
         plan, _ = self.made(engine, run)
-        engine.restart(run, ["a"], DEADLINE)
+        engine.power(run, {"a": "off"}, DEADLINE)
         compare(plan, self.up(engine, run, plan))
 
     def test_a_restart_ends_the_hosts_processes_and_no_others(
@@ -159,11 +161,43 @@ class EngineContract:
         listener = Listener()
         on_a, on_b = shell("sleep 60", "a"), shell("sleep 60", "b")
         pids = engine.start(run, [on_a, on_b], listener, DEADLINE)
-        engine.restart(run, ["a"], DEADLINE)
+        engine.power(run, {"a": "off"}, DEADLINE)
         assert listener.wait_exit(ProcessKey("a", "p")) == 128 + signal.SIGKILL
         assert ProcessKey("b", "p") not in listener.status
         engine.signal(run, {ProcessKey("b", "p"): pids[ProcessKey("b", "p")]}, signal.SIGKILL)
         assert listener.wait_exit(ProcessKey("b", "p")) == 128 + signal.SIGKILL
+
+    def test_a_host_that_is_paused_stands_still_and_then_goes_on(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        ticks = (
+            "i=0; while [ $i -lt 40 ]; do cut -d. -f1,2 /proc/uptime; sleep 0.05; i=$((i+1)); done"
+        )
+        engine.start(run, [shell(f"{ticks} | cut -d' ' -f1")], listener, DEADLINE)
+        for wanted in ("paused", "paused"):  # Saying it twice is no error.
+            engine.power(run, {"a": wanted}, DEADLINE)
+        assert key not in listener.status
+        held = time.monotonic() + 1.0
+        while time.monotonic() < held:
+            assert key not in listener.status
+        engine.power(run, {"a": "on", "b": "on"}, DEADLINE)
+        assert listener.wait_exit(key) == 0
+        times = [float(line) for line in listener.text(key).split()]
+        assert max(after - before for before, after in pairwise(times)) >= 0.9
+
+    def test_a_host_that_is_off_cannot_be_paused_or_let_go_on(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        engine.power(run, {"a": "paused"}, DEADLINE)
+        for wanted in ("off", "off"):
+            engine.power(run, {"a": wanted}, DEADLINE)
+        for wrong in ("paused", "on"):
+            with pytest.raises(EngineError, match=r"host a"):
+                engine.power(run, {"a": wrong}, DEADLINE)
 
     def test_observe_tells_the_same_as_realise(self, engine: Engine, run: RunTag) -> None:
         plan, before = self.made(engine, run)
@@ -288,7 +322,7 @@ class EngineContract:
         plan, _ = self.made(engine, run)
         wanted = {"a": Examination(files=("/etc/hostname",))}
         engine.examine(run, wanted, DEADLINE)
-        engine.restart(run, ["a"], DEADLINE)
+        engine.power(run, {"a": "off"}, DEADLINE)
         self.up(engine, run, plan)
         assert engine.examine(run, wanted, DEADLINE)["a"].files["/etc/hostname"].kind == "file"
 
@@ -368,6 +402,17 @@ class RealEngineContract(EngineContract):
         with pytest.raises(EngineError, match=r"host a: no such thing"):
             engine.condition(run, {"a": "echo no such thing >&2; exit 3"}, DEADLINE)
 
+    def test_a_script_inside_a_host_changes_its_files(self, engine: Engine, run: RunTag) -> None:
+        self.made(engine, run)
+        change = "echo 10.9.8.7 elsewhere >> /etc/hosts; hostname"
+        told = engine.condition(run, {"a": change, "b": "hostname"}, DEADLINE, inside=True)
+        assert told == {"a": "a\n", "b": "b\n"}
+        after = engine.observe(run, ["a", "b"], DEADLINE)
+        assert [host for host in after if "elsewhere" in after[host].hosts_file] == ["a"]
+        with pytest.raises(EngineError, match=r"host a.*no such thing"):
+            failing = {"a": "echo no such thing >&2; exit 3"}
+            engine.condition(run, failing, DEADLINE, inside=True)
+
     def test_what_a_script_leaves_running_outlives_it_and_not_its_host(
         self, engine: Engine, run: RunTag
     ) -> None:
@@ -376,7 +421,7 @@ class RealEngineContract(EngineContract):
         pid = engine.condition(run, {"a": left}, DEADLINE)["a"].strip()
         alive = f"kill -0 {pid} && echo yes || echo no"
         assert engine.condition(run, {"a": alive}, DEADLINE)["a"] == "yes\n"
-        engine.restart(run, ["a"], DEADLINE)
+        engine.power(run, {"a": "off"}, DEADLINE)
         self.up(engine, run, plan)
         assert engine.condition(run, {"a": alive}, DEADLINE)["a"] == "no\n"
 
@@ -385,7 +430,7 @@ class RealEngineContract(EngineContract):
     ) -> None:
         plan, _ = self.made(engine, run)
         engine.condition(run, {"a": "ip link set dev enps1 mtu 1300"}, DEADLINE)
-        engine.restart(run, ["a"], DEADLINE)
+        engine.power(run, {"a": "off"}, DEADLINE)
         self.up(engine, run, plan)
         engine.condition(run, {"a": "ip link set dev enps1 mtu 1400"}, DEADLINE)
         assert engine.observe(run, ["a"], DEADLINE)["a"].interfaces["enps1"].mtu == 1400

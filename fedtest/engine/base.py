@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from fedtest.plan import ImagePlan, Plan, ProcessPlan
 
 
+Power = Literal["on", "off", "paused"]
+"""The state of a host as a machine: it runs, it has no power, it stands still."""
+
+
 class ProcessKey(NamedTuple):
     """A process is known by the host it runs on and its name in the scenario."""
 
@@ -141,19 +145,25 @@ class Engine(ABC):
 
     @abstractmethod
     def condition(
-        self, run: RunTag, scripts: Mapping[str, str], deadline: float
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float, *, inside: bool = False
     ) -> Mapping[str, str]:
-        """Change hosts' networks: run a shell script in each one's network namespace, as root.
+        """Change hosts: run a shell script in each one's network namespace, as root.
 
         It runs outside the host proper, where iproute2, iptables and Python are
         at hand whatever the host's image has; what it starts in the background
-        lives as long as the host does. Returns what each printed. EngineError
-        with a script's errors if one fails.
+        lives as long as the host does. With `inside` it runs in the host itself,
+        among its processes and files, with what its image has. Returns what
+        each printed. EngineError with a script's errors if one fails.
         """
 
     @abstractmethod
-    def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
-        """Power-cycle hosts: their processes die; `realise` makes them whole again."""
+    def power(self, run: RunTag, hosts: Mapping[str, Power], deadline: float) -> None:
+        """Bring hosts into a state; when it returns, each is in it.
+
+        `off` ends a host's processes as pulling its plug does, and only
+        `realise` starts it again and makes it whole. `paused` stands still and
+        answers nothing until it is `on`.
+        """
 
     @abstractmethod
     def destroy(self, run_id: str, deadline: float) -> int:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from ipaddress import IPv4Network
 
-    from fedtest.engine.base import RunTag, Sink
+    from fedtest.engine.base import Power, RunTag, Sink
     from fedtest.engine.examine import Examination, Examined
     from fedtest.plan import HostPlan, Plan, ProcessPlan
 
@@ -66,6 +66,7 @@ class FakeEngine(Engine):
         """(host, script) of each script, in the order in which they came."""
         self._processes: dict[tuple[str, ProcessKey], _Process] = {}
         self._starts: dict[tuple[str, str], int] = {}
+        self._power: dict[tuple[str, str], Power] = {}
         self._lock = threading.Lock()
 
     def info(self) -> EngineInfo:
@@ -99,6 +100,8 @@ class FakeEngine(Engine):
                 if any(network.subnet.overlaps(subnet) for subnet in taken):
                     raise SubnetTaken(f"{network.subnet} is in use", subnet=network.subnet)
             self.realised[run.id] = plan
+            for host in plan.hosts:
+                self._power[run.id, host.name] = "on"
         return {host.name: self._snapshot(run, host, traffic=False) for host in plan.hosts}
 
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
@@ -124,9 +127,9 @@ class FakeEngine(Engine):
         return {name: self._examine(run, name, wanted, deadline) for name, wanted in hosts.items()}
 
     def condition(
-        self, run: RunTag, scripts: Mapping[str, str], deadline: float
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float, *, inside: bool = False
     ) -> Mapping[str, str]:
-        del deadline
+        del deadline, inside
         told = {}
         for name, script in scripts.items():
             self._host(run, name)
@@ -134,12 +137,21 @@ class FakeEngine(Engine):
             told[name] = self.defects.answer(name, script)
         return told
 
-    def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
+    def power(self, run: RunTag, hosts: Mapping[str, Power], deadline: float) -> None:
         del deadline
-        for name in hosts:
+        for name, wanted in hosts.items():
             self._host(run, name)
-            self._kill(run.id, name)
-            self._starts[run.id, name] = self._starts.get((run.id, name), 0) + 1
+            if self._power.get((run.id, name), "on") == "off" and wanted != "off":
+                raise EngineError(f"host {name} should be {wanted}, it is off")
+            self._power[run.id, name] = wanted
+            if wanted == "off":
+                self._kill(run.id, name)
+                self._starts[run.id, name] = self._starts.get((run.id, name), 0) + 1
+            else:
+                number = signal.SIGSTOP if wanted == "paused" else signal.SIGCONT
+                for (run_id, key), process in list(self._processes.items()):
+                    if (run_id, key.host) == (run.id, name):
+                        process.signal(number)
 
     def destroy(self, run_id: str, deadline: float) -> int:
         del deadline

@@ -316,7 +316,7 @@ class TestInvalid:
             def observe(
                 self, run: RunTag, hosts: Iterable[str], deadline: float
             ) -> Mapping[str, Snapshot]:
-                self.restart(run, ["b"], deadline)
+                self.power(run, {"b": "off"}, deadline)
                 return super().observe(run, hosts, deadline)
 
         run = lab.run(scenario("true", EXIT), Restarted())

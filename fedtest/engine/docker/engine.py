@@ -14,8 +14,10 @@ from fedtest.engine.docker.helper import run_in_network
 from fedtest.engine.docker.hosts import API_NAMES, Hosts, parsed
 from fedtest.engine.docker.looker import Looker
 from fedtest.engine.docker.networks import make_networks
+from fedtest.engine.docker.power import set_power
 from fedtest.engine.docker.processes import signal_processes, start_process
 from fedtest.engine.docker.reach import reach
+from fedtest.engine.docker.scripts import run_script
 from fedtest.engine.netem import has_netem
 from fedtest.engine.parallel import Workers
 from fedtest.plan import ImagePlan
@@ -23,7 +25,7 @@ from fedtest.plan import ImagePlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from fedtest.engine.base import RunTag, Sink
+    from fedtest.engine.base import Power, RunTag, Sink
     from fedtest.engine.examine import Examination, Examined
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import Plan, ProcessPlan
@@ -164,9 +166,16 @@ class DockerEngine(Engine):
         )
 
     def condition(
-        self, run: RunTag, scripts: Mapping[str, str], deadline: float
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float, *, inside: bool = False
     ) -> Mapping[str, str]:
         end = time.monotonic() + deadline
+        if inside:
+            return self._workers.each(
+                lambda host: run_script(self._client, run, host, scripts[host], end=end),
+                scripts,
+                doing="changing hosts",
+                deadline=deadline,
+            )
 
         def image() -> str:
             return images.node_image(
@@ -182,12 +191,13 @@ class DockerEngine(Engine):
             deadline=deadline,
         )
 
-    def restart(self, run: RunTag, hosts: Iterable[str], deadline: float) -> None:
-        def power_cycle(host: str) -> None:
-            with engine_errors(f"restarting host {host}"):
-                self._client.api.restart(labels.container_name(run.id, host), timeout=0)
-
-        self._workers.each(power_cycle, hosts, doing="restarting hosts", deadline=deadline)
+    def power(self, run: RunTag, hosts: Mapping[str, Power], deadline: float) -> None:
+        self._workers.each(
+            lambda host: set_power(self._client, run, host, hosts[host]),
+            hosts,
+            doing="switching hosts",
+            deadline=deadline,
+        )
 
     def destroy(self, run_id: str, deadline: float) -> int:
         return removal.destroy(self._client, self._workers, run_id, deadline)

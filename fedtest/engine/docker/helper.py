@@ -5,7 +5,6 @@ The host itself never has that right, and its image need not have the tools.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from docker.errors import NotFound
@@ -13,8 +12,7 @@ from docker.types import LogConfig
 
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import engine_errors, gone_is_fine
-from fedtest.engine.docker.scripts import finish
-from fedtest.errors import DeadlineError, EngineError
+from fedtest.engine.docker.scripts import run_checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 _SINCE = "fedtest.helper.since"
 """Label of a helper: which start of its host the network namespace is of."""
-_POLL = 0.05
 
 
 def create_helper(
@@ -81,17 +78,7 @@ def run_in_network(
         helper = _present(client, run, host) or create_helper(
             client, run, host, image=image(), purpose="net", command=["sleep", "2147483647"]
         )
-        execution = client.api.exec_create(helper, ["/bin/sh", "-c", script], user="0:0")["Id"]
-        out, errors = finish(client, execution, doing, end)
-        # A script may close its output and go on.
-        while (status := client.api.exec_inspect(execution))["Running"]:
-            if time.monotonic() > end:
-                raise DeadlineError(f"{doing}: not done in time")
-            time.sleep(_POLL)
-    if status["ExitCode"]:
-        said = (errors or out).decode("utf-8", "replace").strip()
-        raise EngineError(f"{doing}: {said or 'status ' + str(status['ExitCode'])}")
-    return out.decode("utf-8", "replace")
+        return run_checked(client, helper, ["/bin/sh", "-c", script], doing, end)
 
 
 def _present(client: DockerClient, run: RunTag, host: str) -> str | None:

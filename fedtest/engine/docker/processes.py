@@ -55,7 +55,7 @@ def signal_processes(
     client: DockerClient, run: RunTag, host: str, pids: list[int], *, number: int, end: float
 ) -> None:
     """Signal processes and their groups; one that has ended is no error."""
-    script = 'n=$1; shift; for p; do kill -"$n" -"$p" || kill -"$n" "$p"; done 2>/dev/null'
+    script = 'n=$1; shift; for p; do kill -"$n" -"$p" || kill -"$n" "$p"; done 2>/dev/null; true'
     run_script(client, run, host, script, str(number), *map(str, pids), end=end)
 
 
