@@ -173,10 +173,10 @@ class EngineContract:
         self.made(engine, run)
         listener = Listener()
         key = ProcessKey("a", "p")
-        ticks = (
-            "i=0; while [ $i -lt 40 ]; do cut -d. -f1,2 /proc/uptime; sleep 0.05; i=$((i+1)); done"
-        )
-        engine.start(run, [shell(f"{ticks} | cut -d' ' -f1")], listener, DEADLINE)
+        tick = "read -r now _ < /proc/uptime; echo $now; sleep 0.05; i=$((i+1))"
+        ticks = shell(f"i=0; while [ $i -lt 40 ]; do {tick}; done")
+        engine.start(run, [ticks], listener, DEADLINE)
+        listener.wait("the first tick", lambda: "\n" in listener.text(key))
         for wanted in ("paused", "paused"):  # Saying it twice is no error.
             engine.power(run, {"a": wanted}, DEADLINE)
         assert key not in listener.status
@@ -409,8 +409,8 @@ class RealEngineContract(EngineContract):
         assert told == {"a": "a\n", "b": "b\n"}
         after = engine.observe(run, ["a", "b"], DEADLINE)
         assert [host for host in after if "elsewhere" in after[host].hosts_file] == ["a"]
+        failing = {"a": "echo no such thing >&2; exit 3"}
         with pytest.raises(EngineError, match=r"host a.*no such thing"):
-            failing = {"a": "echo no such thing >&2; exit 3"}
             engine.condition(run, failing, DEADLINE, inside=True)
 
     def test_what_a_script_leaves_running_outlives_it_and_not_its_host(
