@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fedtest.engine.examine import Examined
     from fedtest.engine.snapshot import Snapshot, TcpSocket
     from fedtest.plan import Plan, ProcessPlan
+    from fedtest.run.fault_state import FaultState
     from fedtest.run.history import History
     from fedtest.run.logs import ProcessLog
     from fedtest.run.watch import LogWatch, Looking
@@ -64,7 +65,7 @@ class ProcessState:
 class Evidence:
     """`before` and `after`: each host when all were ready, and when all processes had ended.
 
-    `examined`: what was looked at from beside hosts.
+    `examined`: what was looked at from beside hosts. `faults`: what became of each, by id.
     """
 
     plan: Plan
@@ -72,6 +73,7 @@ class Evidence:
     before: dict[str, Snapshot] = field(default_factory=dict)
     after: dict[str, Snapshot] = field(default_factory=dict)
     examined: dict[str, Examined] = field(default_factory=dict)
+    faults: dict[str, FaultState] = field(default_factory=dict)
     _ours: set[tuple[str, int]] = field(default_factory=set)
 
     def looked_beside(self, examined: Mapping[str, Examined]) -> None:

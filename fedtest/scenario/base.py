@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST = 1000
 """Of a kind; more are a mistake, or meant to hurt."""
 
+STRING, LIST, MAPPING = FORMS = ("\0string", "\0list", "\0mapping")
+"""Tags of unions: they appear in pydantic's locations, and NUL cannot be in a key of the file."""
+
 
 class Part(BaseModel):
     """A mapping of the scenario: no unknown keys, no conversions, no changes afterwards."""

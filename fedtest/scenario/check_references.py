@@ -10,6 +10,7 @@ from fedtest.scenario.checks.reach import ReachCheck
 from fedtest.scenario.checks.time import TimeCheck
 from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
 from fedtest.scenario.declared import attached, known
+from fedtest.scenario.moments import FaultMoment
 from fedtest.scenario.problems import Finding, listed, shown
 
 if TYPE_CHECKING:
@@ -61,7 +62,10 @@ def _process(draft: Draft, loc: Loc, process: str, host: str | None) -> Iterator
         yield Finding((*loc, "host"), message, wrong=host, names=hosts)
 
 
-def _moment(draft: Draft, loc: Loc, moment: Moment) -> Iterator[Finding]:
+def _moment(draft: Draft, loc: Loc, moment: Moment | FaultMoment) -> Iterator[Finding]:
+    if isinstance(moment, FaultMoment):
+        yield from known(loc, "fault", moment.fault, draft.faults)
+        return
     if moment.process is not None:
         yield from _process(draft, loc, moment.process, moment.host)
         return

@@ -19,7 +19,7 @@ from fedtest.scenario.processes import Group, Process
 from fedtest.scenario.template import Lookups, Nic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from fedtest.scenario.base import Part
 
@@ -37,7 +37,7 @@ _SOME_ADDRESS = "198.18.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The parts of a scenario; None is one that is there but wrong."""
+    """The parts of a scenario; None is one that is there but wrong. `faults`: their ids."""
 
     networks: Mapping[str, Network | None]
     hosts: Mapping[str, Host | None]
@@ -47,6 +47,7 @@ class Draft:
     data: Data | None
     seed: int
     resolve: str
+    faults: Collection[str] = ()
 
     @classmethod
     def of(cls, scenario: Scenario) -> Draft:
@@ -77,6 +78,7 @@ class Draft:
             _part(Data, filled.get("data", {})),
             0,
             resolve if isinstance(resolve, str) else "",
+            _ids(filled.get("faults")),
         )
 
     def hosts_of(self, process: str) -> tuple[str, ...] | None:
@@ -102,6 +104,12 @@ class Draft:
         }
         data = None if self.data is None else self.data.directories()
         return Lookups(hosts, self.groups, data, self.seed)
+
+
+def _ids(section: object) -> list[str]:
+    items = section if isinstance(section, list) else []
+    ids = [item.get("id") for item in items if isinstance(item, dict)]
+    return [item for item in ids if isinstance(item, str)]
 
 
 def _parts(model: type[_PartT], section: object) -> dict[str, _PartT | None]:

@@ -1,16 +1,32 @@
-"""Moments in a run that checks can name: what happened to a process, and when."""
+"""Moments in a run that checks can name: what happened to a process or a fault, and when."""
 
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, model_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
-from fedtest.scenario.base import Part, at_least_one, exactly_one
+from fedtest.scenario.base import MAPPING, STRING, Part, at_least_one, exactly_one
 from fedtest.scenario.names import HostName, ProcessName
 from fedtest.scenario.patterns import Pattern
+from fedtest.scenario.refusal import refuse
+
+FAULT_STATES = ("applied", "healed")
 
 
 class Moment(Part):
-    """When something happens to a process."""
+    """When something happens to a process.
+
+    Where `FAULT.applied` or `FAULT.healed` is allowed, too, it is when the fault
+    with that `id` was seen to be in effect, or to be over.
+    """
 
     process: ProcessName | None = Field(
         default=None,
@@ -41,3 +57,42 @@ class Moment(Part):
         at_least_one(self, "process", "host")
         exactly_one(self, "log", "value", "state")
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class FaultMoment:
+    """When a fault came into effect, or was over: `ID.applied`, `ID.healed`."""
+
+    fault: str
+    state: Literal["applied", "healed"]
+
+    def __str__(self) -> str:
+        return f"{self.fault}.{self.state}"
+
+
+def _fault_moment(value: Any) -> FaultMoment:
+    if isinstance(value, FaultMoment):
+        return value
+    fault, _, state = str(value).rpartition(".")
+    if not fault or state not in FAULT_STATES:
+        allowed = "FAULT.applied or FAULT.healed, where FAULT is a fault's id; or a mapping"
+        raise refuse("not a moment", allowed=allowed)
+    return FaultMoment(fault, cast('Literal["applied", "healed"]', state))
+
+
+def _form(value: Any) -> str:
+    """Which of the two, so that errors speak of the one that was meant."""
+    return STRING if isinstance(value, (str, FaultMoment)) else MAPPING
+
+
+AnyMoment = Annotated[
+    Annotated[Moment, Tag(MAPPING)]
+    | Annotated[
+        FaultMoment,
+        PlainValidator(_fault_moment),
+        PlainSerializer(str),
+        WithJsonSchema({"type": "string", "title": "`FAULT.applied` or `FAULT.healed`"}),
+        Tag(STRING),
+    ],
+    Discriminator(_form),
+]

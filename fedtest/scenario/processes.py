@@ -4,15 +4,12 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, field_validator
 
-from fedtest.scenario.base import Part
+from fedtest.scenario.base import LIST, STRING, Part
 from fedtest.scenario.names import EnvironmentName, GroupName, HostName, NetworkName, User
 from fedtest.scenario.refusal import refuse
 from fedtest.scenario.units import Duration
 
 DEFAULT_PORT = 29500  # torch's
-
-# Tags of unions appear in pydantic's locations; NUL cannot be in a key of the file.
-STRING, LIST = "\0string", "\0list"
 
 # What a kernel takes as one argument is 128 KiB.
 Text = Annotated[str, StringConstraints(max_length=100_000)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from fedtest.scenario import refusal
-from fedtest.scenario.base import Part
+from fedtest.scenario.base import FORMS, Part
 from fedtest.scenario.model import Scenario
 from fedtest.scenario.problems import Finding, shown
-from fedtest.scenario.processes import LIST, STRING
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -47,7 +47,7 @@ def findings(error: ValidationError) -> list[Finding]:
 
 
 def _finding(item: ErrorDetails) -> Finding:  # noqa: PLR0911 - a kind of error each
-    loc: Loc = tuple(part for part in item["loc"] if part not in (STRING, LIST))
+    loc: Loc = tuple(part for part in item["loc"] if part not in FORMS)
     kind, value = item["type"], item["input"]
     context: dict[str, Any] = item.get("ctx", {})
     at_key = len(loc) > 1 and loc[-1] == "[key]"
@@ -114,4 +114,11 @@ def _bare(annotation: Any) -> Any:
         return _bare(options[0])
     if type(None) in options:
         return _bare(next(item for item in options if item is not type(None)))
+    # Of the forms that something can have, the mapping is the one with keys.
+    if get_origin(annotation) in {Union, UnionType}:
+        bare = [_bare(item) for item in options]
+        return next(
+            (item for item in bare if isinstance(item, type) and issubclass(item, Part)),
+            annotation,
+        )
     return annotation

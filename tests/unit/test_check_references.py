@@ -65,6 +65,20 @@ WRONG = [
     ("time: {from: {host: a, log: x}, to: {host: §d, log: x}, within: 1s}", "time.to.host", []),
     ("time: {from: §{log: x}, to: {host: a, log: x}, within: 1s}", "time.from", ["process, host"]),
     ("time: {from: §{host: a}, to: {host: a, log: x}, within: 1s}", "time.from", ["none of log"]),
+    ("time: {from: §cut, to: {host: a, log: x}, within: 1s}", "time.from", ["FAULT.healed"]),
+    ("time: {from: §.healed, to: {host: a, log: x}, within: 1s}", "time.from", ["FAULT.healed"]),
+    ("time: {from: §5, to: {host: a, log: x}, within: 1s}", "time.from", ["not a mapping"]),
+    (
+        "time: {from: {§hst: a, log: x}, to: {host: a, log: x}, within: 1s}",
+        "time.from.hst",
+        ['did you mean "host"'],
+    ),
+    (
+        "time: {from: §cut.healed, to: {host: a, log: x}, within: 1s}",
+        "time.from",
+        ["no fault is called that", 'found "cut"'],
+    ),
+    ("log: {process: trainer, match: x, since: §cut.applied}", "log.since", ["no fault"]),
     ("done: {within: §1}", "done.within", ["unit"]),
 ]
 

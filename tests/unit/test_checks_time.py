@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from checking import Case
 
+from fedtest.run.checks.log import check_log
+from fedtest.run.checks.time import check_time
+from fedtest.run.fault_state import FaultState
+from fedtest.scenario.checks import LogCheck, TimeCheck
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -85,6 +90,47 @@ class TestTime:
         case.state("a").ended, case.state("a", "other").ended = 1.0, 3.0
         assert case.check(check.format("3s")).passed
         assert not case.check(check.format("2s")).passed
+
+
+class TestFromAFault:
+    """A fault's moments, in evidence as whoever makes the faults leaves it."""
+
+    TIME = TimeCheck.model_validate(
+        {"from": "cut.applied", "to": "cut.healed", "within": "5s"},
+    )
+
+    def test_the_first_healing_that_follows_counts(self, case: Case) -> None:
+        case.evidence.faults["cut"] = FaultState([9.0], [10.0, 20.0], [1.0, 14.0, 28.0])
+        finding = check_time(self.TIME, case.evidence)
+        assert finding.passed
+        assert finding.found == "4.00 s"
+        assert finding.expected == (
+            "at most 5 s from when fault cut is applied to when fault cut is healed"
+        )
+
+    def test_one_that_was_never_asked_for_never_began_anything(self, case: Case) -> None:
+        finding = check_time(self.TIME, case.evidence)
+        assert not finding.passed
+        assert finding.details == ["it did not happen that fault cut is applied"]
+
+    def test_one_that_was_not_healed_never_ended(self, case: Case) -> None:
+        case.evidence.faults["cut"] = FaultState([9.0], [10.0], [])
+        finding = check_time(self.TIME, case.evidence)
+        assert not finding.passed
+        assert finding.details == ["it did not happen that fault cut is healed: cut"]
+
+    def test_lines_count_from_it_on(self, case: Case) -> None:
+        check = LogCheck.model_validate({
+            "process": "trainer", "host": "a", "match": "lost", "within": "2s",
+            "since": "cut.applied",
+        })  # fmt: skip
+        text = "log: {process: trainer, host: a, match: lost}"
+        case.prints("a", "lost", at=11.5)
+        case.check(text)
+        case.evidence.faults["cut"] = FaultState([9.0], [10.0], [])
+        assert check_log(check, case.evidence).passed
+        case.evidence.faults["cut"] = FaultState([9.0], [9.4], [])
+        assert not check_log(check, case.evidence).passed
 
 
 class TestDone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedtest.run.watch import Looking
+from fedtest.scenario.moments import FaultMoment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,8 +29,16 @@ def looking_for(moment: Moment) -> Looking:
     return Looking(moment.log or "")
 
 
-def happened(moment: Moment, evidence: Evidence, start: float = 0.0) -> dict[str, float | None]:
-    """When it first was, at `start` or later: by host, or by process for all those of a host."""
+def happened(
+    moment: Moment | FaultMoment, evidence: Evidence, start: float = 0.0
+) -> dict[str, float | None]:
+    """When it first was, at `start` or later.
+
+    By host, by process for all those of a host, or by fault.
+    """
+    if isinstance(moment, FaultMoment):
+        state_of = evidence.faults.get(moment.fault)
+        return {moment.fault: None if state_of is None else state_of.first(moment.state, start)}
     found: dict[str, float | None] = {}
     for key, state in states_of(moment, evidence).items():
         label = key.host if moment.process is not None else key.process
@@ -55,8 +64,10 @@ def first(times: Mapping[str, float | None]) -> float | None:
     return min((at for at in times.values() if at is not None), default=None)
 
 
-def describe(moment: Moment) -> str:
+def describe(moment: Moment | FaultMoment) -> str:
     """A moment in words."""
+    if isinstance(moment, FaultMoment):
+        return f"fault {moment.fault} is {moment.state}"
     whose = moment.process or "any process"
     where = f" on {moment.host}" if moment.host is not None else ""
     if moment.log is not None:

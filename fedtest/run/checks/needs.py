@@ -43,7 +43,7 @@ def declare(scenario: Scenario, evidence: Evidence) -> None:
 
 
 def moments(check: Check) -> Iterator[Moment]:
-    """The moments that a check speaks of."""
+    """The moments of processes that a check speaks of."""
     for name in type(check.spec).model_fields:
         value = getattr(check.spec, name)
         if isinstance(value, Moment):

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from fedtest.scenario.base import Part, exactly_one
 from fedtest.scenario.checks.wording import ONE_HOST
 from fedtest.scenario.comparison import Compared, Count
-from fedtest.scenario.moments import Moment
+from fedtest.scenario.moments import AnyMoment
 from fedtest.scenario.names import HostName, ProcessName
 from fedtest.scenario.patterns import Pattern, groups
 from fedtest.scenario.problems import listed
@@ -59,7 +59,7 @@ class LogCheck(Part):
         default=None,
         description="Only lines count that come so soon after `since`.",
     )
-    since: Moment | None = Field(
+    since: AnyMoment | None = Field(
         default=None,
         description="Only lines count that come after this.",
         json_schema_extra={"default": "the process's start"},

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from fedtest.scenario.base import Part
-from fedtest.scenario.moments import Moment
+from fedtest.scenario.moments import AnyMoment
 from fedtest.scenario.units import Duration
 
 
@@ -14,8 +14,8 @@ class TimeCheck(Part):
     of them to the last. `to` is the first such moment that is not before `from`.
     """
 
-    start: Moment = Field(alias="from", description="Where the time begins.")
-    to: Moment = Field(description="Where it ends.")
+    start: AnyMoment = Field(alias="from", description="Where the time begins.")
+    to: AnyMoment = Field(description="Where it ends.")
     within: Duration = Field(description="The longest that it may take.")
 
 
