@@ -25,6 +25,7 @@ from fedtest.plan_links import (
     pair_plans,
     port_plans,
 )
+from fedtest.scenario.base import Part
 from fedtest.scenario.template import expand, plan_lookups
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from fedtest.plan_addresses import Allocation
     from fedtest.scenario.hosts import Build
     from fedtest.scenario.model import Scenario
+    from fedtest.scenario.processes import Condition
     from fedtest.scenario.template import View
 
 # By number, so that it needs no entry in an image's /etc/passwd; in the node
@@ -114,7 +116,10 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlan:
-    """One command on one host, templates filled in. `deadline` in seconds, or None."""
+    """One command on one host, templates filled in. `deadline` in seconds, or None.
+
+    It starts when all of `after` has happened; a `service` ends when all others have.
+    """
 
     name: str
     host: str
@@ -122,6 +127,8 @@ class ProcessPlan:
     env: tuple[tuple[str, str], ...]
     user: str
     deadline: float | None
+    after: tuple[Condition, ...] = ()
+    service: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,12 +213,18 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 del attachment["mtu"]
     for process, item in zip(plain["processes"], plan.processes, strict=True):
         process["env"] = dict(item.env)
+        if not item.after:
+            del process["after"]
+        if not item.service:
+            del process["service"]
     return plain
 
 
 def _plain(value: object) -> Any:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Part):
+        return value.model_dump(mode="json", exclude_none=True)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
@@ -270,6 +283,8 @@ def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
             env=tuple((key, expand(value, views[host])) for key, value in process.env.items()),
             user=process.user or PLAIN_USER,
             deadline=process.deadline,
+            after=process.conditions,
+            service=process.service,
         )
         for name, process in scenario.processes.items()
         for host in scenario.hosts_of(name)

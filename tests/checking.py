@@ -59,7 +59,9 @@ class Case:
             log = ProcessLog(path / str(key))
             log.feed("stdout", b"its last words\n")
             log.close()
-            self.evidence.processes[key] = ProcessState(process, log, pid=7, ended=1.0, status=0)
+            self.evidence.processes[key] = ProcessState(
+                process, log, pid=7, started=0.0, ended=1.0, status=0
+            )
 
     def state(self, host: str, process: str = "trainer") -> ProcessState:
         return self.evidence.processes[ProcessKey(host, process)]

@@ -246,6 +246,9 @@ class FakeEngine(Engine):
             process = _Process(plan, key, sink)
         except OSError as error:
             raise EngineError(f"{key}: could not be started: {error}") from error
+        former = self._processes.get((run.id, key))
+        if former is not None:
+            former.kill()  # Started again: of what went before, nothing is left.
         self._processes[run.id, key] = process
         return process.pid
 

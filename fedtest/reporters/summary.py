@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     from fedtest.run.result import CheckResult, Result
 
+_FILES = 3
+"""Of a kind, as many are named."""
+
 STYLES = {Verdict.PASSED: "bold green", Verdict.FAILED: "bold red", Verdict.INVALID: "bold yellow"}
 
 
@@ -35,6 +38,10 @@ def print_summary(console: Console, result: Result, *, quiet: bool = False) -> N
         if not check.passed and check.details:
             console.print(Text(f"{check.id}:", style="bold"))
             _indented(console, check.details, 2)
+    for item in result.saved:
+        files = ", ".join(item.files[:_FILES])
+        more = f", ... ({len(item.files)} files)" if len(item.files) > _FILES else ""
+        console.print(Text(f"{item.what}: {files}{more}", style="dim"), soft_wrap=True)
     passed = sum(check.passed for check in result.checks)
     count = f"{passed} of {len(result.checks)} checks hold, " if result.checks else ""
     console.print(

@@ -26,6 +26,8 @@ _SHOWN = 500
 class ProcessState:
     """One process: when it ran (seconds since the run began), how it ended, what it reported.
 
+    `started` None: it has not been started. `earlier`: when it ran before it was started
+    again, if it was. `asked`: when it was asked to end, while it ran, because the run was over.
     `values` has the last of each name, `reports` counts all; `rejected`: one could not be read.
     `watches` and `histories` are what checks want of lines and reports, filled as these come.
     """
@@ -33,9 +35,11 @@ class ProcessState:
     plan: ProcessPlan
     log: ProcessLog
     pid: int | None = None
-    started: float = 0.0
+    started: float | None = None
     ended: float | None = None
     status: int | None = None
+    earlier: list[tuple[float, float]] = field(default_factory=list)
+    asked: float | None = None
     values: dict[str, Any] = field(default_factory=dict)
     reports: int = 0
     rejected: bool = False
@@ -44,6 +48,34 @@ class ProcessState:
     histories: dict[str, History] = field(default_factory=dict)
     _lines: int = 0
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_BEFORE))
+
+    @property
+    def running(self) -> bool:
+        """Whether it has been started and has not ended."""
+        return self.started is not None and self.ended is None
+
+    def begin(self, pid: int, at: float) -> None:
+        """It was started, for the first time or again."""
+        if self.started is not None and self.ended is not None:
+            self.earlier.append((self.started, self.ended))
+            self.log.begin_again()
+        self.pid, self.started = pid, at
+        self.ended = self.status = None
+
+    def first(self, state: str, start: float) -> float | None:
+        """When it first was in a state that moments name, at `start` or later.
+
+        With status 0 it can only have ended last: nobody starts it again then.
+        """
+        if state == "succeeded":
+            times = [self.ended if self.status == 0 else None]
+        else:
+            number = 0 if state == "started" else 1
+            times = [
+                *(life[number] for life in self.earlier),
+                self.started if state == "started" else self.ended,
+            ]
+        return next((at for at in times if at is not None and at >= start), None)
 
     def line(self, stream: str, text: str, at: float) -> None:
         """It printed a line."""

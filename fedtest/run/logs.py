@@ -32,6 +32,7 @@ class ProcessLog:
         self._tail = bytearray()
         self._tail_size = tail
         self._last: deque[str] = deque(maxlen=_LAST)
+        self._within_line = False
         self._partial = {"stdout": bytearray(), "stderr": bytearray()}
         try:
             self._file = path.open("wb", buffering=0)
@@ -50,6 +51,7 @@ class ProcessLog:
         if self._file.closed:
             return []
         self._store(data)
+        self._within_line = not data.endswith(b"\n")
         partial = self._partial[stream]
         partial += data
         *lines, rest = bytes(partial).split(b"\n")
@@ -58,13 +60,26 @@ class ProcessLog:
         partial[:] = rest
         return self._texts(pieces + long)
 
-    def close(self) -> list[tuple[str, str]]:
-        """Write what was held back; the lines that were never ended, each with its stream."""
+    def end(self) -> list[tuple[str, str]]:
+        """Its process ended: the lines that were never ended, each with its stream.
+
+        The file stays open, because the process may be started again.
+        """
         unended = []
         for stream, partial in self._partial.items():
             if partial:
                 unended += [(stream, text) for text in self._texts([bytes(partial)])]
                 partial.clear()
+        return unended
+
+    def begin_again(self) -> None:
+        """Its process was started again: what follows is not what went before."""
+        self._store(b"%s[fedtest: started again]\n" % (b"\n" if self._within_line else b""))
+        self._within_line = False
+
+    def close(self) -> list[tuple[str, str]]:
+        """Write what was held back; the lines that were never ended, as `end` does."""
+        unended = self.end()
         if not self._file.closed:
             if self.cut:
                 self._write(b"\n[fedtest: %d bytes cut here]\n" % self.cut)

@@ -37,15 +37,16 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """One process. `status` None: it was still running when the run ended. Times in seconds.
+    """One process. `status` None: it was still running when the run ended, or never started.
 
-    `started` and `ended` count from the run's beginning.
+    `started` and `ended` count from the run's beginning, in seconds; `started` is null
+    if it was not started.
     """
 
     host: str
     process: str
     status: int | None
-    started: float
+    started: float | None
     ended: float | None
     log: str
     log_bytes_cut: int
@@ -74,6 +75,14 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Saved:
+    """Files in the run's directory that were saved because the run failed, and what they have."""
+
+    what: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One run. `seconds` in all, clean-up included; `directory` has its artifacts."""
 
@@ -89,3 +98,4 @@ class Result:
     processes: tuple[ProcessResult, ...]
     stages: tuple[StageResult, ...]
     versions: Mapping[str, Any] = field(default_factory=dict)
+    saved: tuple[Saved, ...] = ()

@@ -36,12 +36,14 @@ from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
 from fedtest.run.interrupt import Interruption
 from fedtest.run.observer import Tolerant
+from fedtest.run.postmortem import at_the_end
 from fedtest.run.readback import compare, compare_again
 from fedtest.run.result import (
     CheckResult,
     Problem,
     ProcessResult,
     Result,
+    Saved,
     StageResult,
     Verdict,
 )
@@ -87,6 +89,7 @@ class Runner:
         self._stages: list[StageResult] = []
         self._problems: list[Problem] = []
         self._checks: tuple[CheckResult, ...] = ()
+        self._saved: tuple[Saved, ...] = ()
         self._versions: dict[str, Any] = {
             "fedtest": __version__,
             "python": platform.python_version(),
@@ -178,6 +181,7 @@ class Runner:
                 self._condition(engine, self._evidence)
         repeated = Repeated(self._scenario, self._evidence, self._clock)
         supervisor = Supervisor(
+            self._scenario,
             engine,
             self._tag,
             self._evidence,
@@ -200,6 +204,7 @@ class Runner:
         finally:
             supervisor.close()
             self._problems += supervisor.problems
+            self._saved = tuple(supervisor.saved)
         with self._stage("checks"):
             after = self._look_again(engine, plan)
             self._keep("after", after)
@@ -216,6 +221,8 @@ class Runner:
             self._checks = evaluate(self._scenario, self._evidence, repeated)
             for check in self._checks:
                 self._events.add("check", id=check.id, passed=check.passed, found=check.found)
+        if self._verdict() is Verdict.FAILED:
+            self._saved = at_the_end(self._evidence, self._directory, self._saved)
 
     def _condition(self, engine: Engine, evidence: Evidence) -> None:
         """What the measuring sent is before the processes' own bytes."""
@@ -320,13 +327,17 @@ class Runner:
         self._events.close()
         return result
 
-    def _result(self) -> Result:
+    def _verdict(self) -> Verdict:
         verdict = Verdict.PASSED
         if not all(check.passed for check in self._checks):
             verdict = Verdict.FAILED
         for problem in self._problems:
             if verdict is not Verdict.INVALID:
                 verdict = problem.verdict
+        return verdict
+
+    def _result(self) -> Result:
+        verdict = self._verdict()
         codes = {
             Verdict.PASSED: ExitCode.PASSED,
             Verdict.FAILED: ExitCode.FAILED,
@@ -345,6 +356,7 @@ class Runner:
             processes=tuple(self._processes()),
             stages=tuple(self._stages),
             versions=self._versions,
+            saved=self._saved,
         )
 
     def _processes(self) -> Iterator[ProcessResult]:
@@ -354,7 +366,7 @@ class Runner:
                 host=key.host,
                 process=key.process,
                 status=state.status,
-                started=round(state.started, 3),
+                started=None if state.started is None else round(state.started, 3),
                 ended=None if state.ended is None else round(state.ended, 3),
                 log=str(state.log.path.relative_to(self._directory.path)),
                 log_bytes_cut=state.log.cut,

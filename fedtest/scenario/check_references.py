@@ -10,7 +10,7 @@ from fedtest.scenario.checks.reach import ReachCheck
 from fedtest.scenario.checks.time import TimeCheck
 from fedtest.scenario.checks.traffic import BytesCheck, PacketsCheck
 from fedtest.scenario.declared import attached, known
-from fedtest.scenario.moments import FaultMoment
+from fedtest.scenario.moment_references import of_moment, of_process
 from fedtest.scenario.problems import Finding, listed, shown
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from fedtest.scenario.checks.traffic import TrafficCheck
     from fedtest.scenario.draft import Draft
-    from fedtest.scenario.moments import Moment
     from fedtest.scenario.problems import Loc
 
 
@@ -42,39 +41,12 @@ def findings(draft: Draft) -> Iterator[Finding]:
         elif isinstance(spec, ReachCheck):
             yield from _reach(draft, loc, spec)
         elif isinstance(spec, TimeCheck):
-            yield from _moment(draft, (*loc, "from"), spec.start)
-            yield from _moment(draft, (*loc, "to"), spec.to)
+            yield from of_moment(draft, (*loc, "from"), spec.start)
+            yield from of_moment(draft, (*loc, "to"), spec.to)
         elif with_process := check.exit or check.log or check.value or check.sockets:
-            yield from _process(draft, loc, with_process.process, with_process.host)
+            yield from of_process(draft, loc, with_process.process, with_process.host)
         if isinstance(spec, LogCheck) and spec.since is not None:
-            yield from _moment(draft, (*loc, "since"), spec.since)
-
-
-def _process(draft: Draft, loc: Loc, process: str, host: str | None) -> Iterator[Finding]:
-    """A process, and maybe one host it runs on."""
-    yield from known((*loc, "process"), "process", process, draft.processes)
-    if host is None:
-        return
-    yield from known((*loc, "host"), "host", host, draft.hosts)
-    hosts = draft.hosts_of(process)
-    if hosts is not None and host in draft.hosts and host not in hosts:
-        message = f"process {process} does not run on this host"
-        yield Finding((*loc, "host"), message, wrong=host, names=hosts)
-
-
-def _moment(draft: Draft, loc: Loc, moment: Moment | FaultMoment) -> Iterator[Finding]:
-    if isinstance(moment, FaultMoment):
-        yield from known(loc, "fault", moment.fault, draft.faults)
-        return
-    if moment.process is not None:
-        yield from _process(draft, loc, moment.process, moment.host)
-        return
-    host = moment.host or ""
-    yield from known((*loc, "host"), "host", host, draft.hosts)
-    runs = [draft.hosts_of(name) for name in draft.processes]
-    if host in draft.hosts and all(hosts is not None and host not in hosts for hosts in runs):
-        message = "no process runs on this host"
-        yield Finding((*loc, "host"), message, found=shown(host), allowed="a host with a process")
+            yield from of_moment(draft, (*loc, "since"), spec.since)
 
 
 def _group_or_host(

@@ -33,7 +33,7 @@ from fedtest.scenario.links import Firewall, Link, Pair, PairLink, PortInUse
 from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import RESERVED
-from fedtest.scenario.processes import Group, Process
+from fedtest.scenario.processes import Condition, Group, Process
 from fedtest.scenario.units import format_duration
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`data`", Data),
     ("`groups.NAME`", Group),
     ("`processes.NAME`", Process),
+    ("`processes.NAME.after`", Condition),
     ("`checks[]`", Check),
     ("`checks[].exit`", ExitCheck),
     ("`checks[].log`", LogCheck),

@@ -27,8 +27,19 @@ _PartT = TypeVar("_PartT", bound="Part")
 
 # Keys without which a part is still itself to all others.
 _ALONE = frozenset(
-    {"always", "build", "deadline", "env", "eventually", "firewall", "id", "image", "internal"}
-    | {"link", "pairs", "ports_in_use", "user"}
+    {
+        "after",
+        "always",
+        "build",
+        "deadline",
+        "env",
+        "eventually",
+        "firewall",
+        "id",
+        "image",
+        "internal",
+    }
+    | {"link", "pairs", "ports_in_use", "service", "user"}
 )
 
 # Stands for addresses that only a plan knows.

@@ -62,7 +62,8 @@ class Scenario(Part):
         default=0, ge=0, lt=2**63, description="What everything random is drawn from."
     )
     deadline: Duration = Field(
-        default=300.0, description="How long all processes together may run."
+        default=300.0,
+        description="How long all processes together may run, waiting for each other included.",
     )
     image: ImageName | None = Field(
         default=None,

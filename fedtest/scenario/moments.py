@@ -47,9 +47,10 @@ class Moment(Part):
         max_length=200,
         description="It reports a value under this name.",
     )
-    state: Literal["started", "exited"] | None = Field(
+    state: Literal["started", "exited", "succeeded"] | None = Field(
         default=None,
-        description="It starts, or ends in whatever way. Exactly one of `log`, `value`, `state`.",
+        description="It starts, ends in whatever way, or ends with status 0. Exactly one of "
+        "`log`, `value`, `state`.",
     )
 
     @model_validator(mode="after")

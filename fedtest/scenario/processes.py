@@ -1,15 +1,24 @@
 """The processes on hosts, and the groups they form."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Discriminator, Field, StringConstraints, Tag, field_validator
+from pydantic import (
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
-from fedtest.scenario.base import LIST, STRING, Part
+from fedtest.scenario.base import LIST, MAPPING, STRING, Part, at_least_one, exactly_one
+from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import EnvironmentName, GroupName, HostName, NetworkName, User
 from fedtest.scenario.refusal import refuse
 from fedtest.scenario.units import Duration
 
 DEFAULT_PORT = 29500  # torch's
+_MOST_CONDITIONS = 100
 
 # What a kernel takes as one argument is 128 KiB.
 Text = Annotated[str, StringConstraints(max_length=100_000)]
@@ -35,10 +44,39 @@ def _string_or_list(value: Any) -> str:
     return STRING if isinstance(value, str) else LIST
 
 
+def _mapping_or_list(value: Any) -> str:
+    return LIST if isinstance(value, (tuple, list)) else MAPPING
+
+
+class Condition(Moment):
+    """What must have happened before a process starts: a moment, or that a port is listened on.
+
+    A moment of a process must have come on every host that it is about; where
+    only `host` is named, a line or a value of any process there will do.
+    """
+
+    port: int | None = Field(
+        default=None,
+        ge=1,
+        le=65535,
+        description="Something listens on this TCP port of `host`, so it is ready. With `host` "
+        "alone; it is looked at a few times a second.",
+    )
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Self:
+        at_least_one(self, "process", "host")
+        exactly_one(self, "log", "value", "state", "port")
+        if self.port is not None and self.process is not None:
+            raise refuse("both process and port", allowed="a port with its host alone")
+        return self
+
+
 class Process(Part):
     """A command on some hosts, with environment, log and exit status.
 
-    Unless an `exit` check is about it, it must end with status 0.
+    Unless an `exit` check is about it, it must end with status 0; one that is a
+    `service` must run until it is asked to end.
     """
 
     hosts: Annotated[
@@ -62,9 +100,39 @@ class Process(Part):
     )
     deadline: Duration | None = Field(
         default=None,
-        description="How long it may run before the run ends as failed.",
+        description="How long it may run, from its own start, before the run ends as failed.",
         json_schema_extra={"default": "the scenario's"},
     )
+    after: Annotated[
+        Annotated[Condition, Tag(MAPPING)]
+        | Annotated[tuple[Condition, ...], Field(max_length=_MOST_CONDITIONS), Tag(LIST)],
+        Discriminator(_mapping_or_list),
+    ] = Field(
+        default=(),
+        description="It starts when all of this has happened, on all its hosts; without it at "
+        "once. When something of it cannot happen any more, because whoever it is about has ended "
+        "without it (also by going into the background), the run ends as failed.",
+    )
+    service: bool = Field(
+        default=False,
+        description="It runs until every other process has ended, then it is asked to end "
+        "(SIGTERM, SIGKILL if it has not after 3 s). An `exit` check about it sees the status that "
+        "comes of that, 143 if it does nothing about SIGTERM.",
+    )
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All of `after`."""
+        return self.after if isinstance(self.after, tuple) else (self.after,)
+
+    @field_validator("after", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            value = tuple(value)
+        if value is None or isinstance(value, (str, int, float)):
+            raise refuse("neither a mapping nor a list", allowed="a condition, or a list of them")
+        return value
 
     @field_validator("hosts", "run", mode="before")
     @classmethod

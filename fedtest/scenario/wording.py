@@ -98,6 +98,8 @@ def _model_at(loc: Loc) -> type[Part]:
     current: Any = Scenario
     for part in loc:
         if isinstance(current, type) and issubclass(current, Part):
+            if isinstance(part, int):
+                continue  # In a list, where one such mapping is allowed as well.
             current = current.by_key()[str(part)].annotation
         else:  # a dict's values, a tuple's items
             current = get_args(current)[-1 if get_origin(current) is dict else 0]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
-from runs import Lab, scenario
+from runs import HOSTS, Lab, scenario
 
 from fedtest.engine.fake import FakeEngine
 from fedtest.errors import EngineError
+from fedtest.run.observer import Observer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,9 +59,108 @@ def test_so_are_sockets_and_the_ends_of_logs(lab: Lab) -> None:
     assert "==> work on a, still running <==\nwaiting\n" in run.text("tails.txt")
 
 
+def test_when_one_fails_it_is_saved_what_the_others_do_at_that_moment(lab: Lab) -> None:
+    """It hangs only until somebody has looked at it."""
+    program = f"""
+import pathlib, time
+def receive_from_the_dead():
+    while not list(pathlib.Path({str(lab.runs)!r}).glob("2*/hosts/b.failed.txt")):
+        time.sleep(0.01)
+print("waiting", flush=True)
+receive_from_the_dead()
+"""
+    run = lab.run(
+        f"{HOSTS}processes:\n"
+        f"  peer: {{hosts: [b], run: [{sys.executable}, -c, {json.dumps(program)}]}}\n"
+        '  work: {hosts: [a], run: "sleep 0.3; echo no such device; exit 3"}\n'
+    )
+    assert run.result.verdict == "failed"
+    assert {item.process: item.status for item in run.result.processes} == {"peer": 0, "work": 3}
+    assert "receive_from_the_dead" in run.text("hosts/b.failed.stacks.txt")
+    assert {"hosts/b.failed.json", "hosts/b.failed.txt", "tails.txt"} <= run.names
+    assert "hosts/a.failed.txt" not in run.names
+    when = "when work on a had ended with 3"
+    assert [(item.what, item.files) for item in run.result.saved] == [
+        (f"what processes were doing {when}", ("hosts/b.failed.stacks.txt",)),
+        (f"interfaces and sockets {when}", ("hosts/b.failed.txt",)),
+        ("the ends of all logs", ("tails.txt",)),
+        ("interfaces and sockets at the end", ("hosts/a.after.txt", "hosts/b.after.txt")),
+    ]
+    assert all((run.path / name).is_file() for item in run.result.saved for name in item.files)
+
+
+def test_meanwhile_processes_talk_on(lab: Lab) -> None:
+    class Slow(FakeEngine):
+        """Looking ends only when the peer has printed more than the inbox holds."""
+
+        def examine(
+            self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
+        ) -> Mapping[str, Examined]:
+            (log,) = lab.runs.glob("2*/logs/b.peer.log")
+            end = time.monotonic() + deadline
+            while log.stat().st_size < 4_000_000 and hosts:
+                assert time.monotonic() < end
+                threading.Event().wait(0.01)
+            return super().examine(run, hosts, deadline)
+
+    talks = "sleep 0.3; head -c 5000000 /dev/zero; sleep 0.1"
+    run = lab.run(
+        f'{HOSTS}processes:\n  peer: {{hosts: [b], run: "{talks}"}}\n'
+        '  work: {hosts: [a], run: "exit 3"}\n',
+        Slow(),
+        Observer(),
+    )
+    assert "hosts/b.failed.stacks.txt" in run.names
+    assert run.result.verdict == "failed"
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "exit: {process: work, code: 3}",
+        'exit: {process: work, code: "!= 0"}',
+        "exit: {process: work, host: b}",  # So nothing is asked of the one on a.
+    ],
+)
+def test_an_end_that_is_expected_is_nothing_to_look_closer_at(lab: Lab, check: str) -> None:
+    script = "[ $WHO = b ] && sleep 0.3 || exit 3"
+    text = scenario(script, check, hosts="a, b", extra=', env: {WHO: "${{ host.name }}"}')
+    assert not {name for name in lab.run(text).names if "failed" in name}
+
+
+def test_a_run_that_fails_only_by_a_check_has_the_ends_of_its_logs(lab: Lab) -> None:
+    run = lab.run(scenario("echo done", "log: {process: work, match: never}"))
+    assert run.result.verdict == "failed"
+    assert run.text("tails.txt") == "==> work on a, ended with 0 <==\ndone\n"
+    assert [item.files for item in run.result.saved] == [
+        ("tails.txt",),
+        ("hosts/a.after.txt", "hosts/b.after.txt"),
+    ]
+    assert run.json("result.json")["saved"][0] == {
+        "what": "the ends of all logs", "files": ["tails.txt"],
+    }  # fmt: skip
+
+
+def test_a_defect_in_looking_closer_is_told_as_one(lab: Lab) -> None:
+    class Broken(FakeEngine):
+        def examine(
+            self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
+        ) -> Mapping[str, Examined]:
+            if hosts:
+                raise RuntimeError("a bug")
+            return {}
+
+    text = f'{HOSTS}processes:\n  peer: {{hosts: [b], run: "sleep 0.5"}}\n'
+    run = lab.run(text + '  work: {hosts: [a], run: "exit 3"}\n', Broken())
+    assert run.result.exit_code == 4
+    assert "RuntimeError: a bug" in run.messages[0]
+
+
 def test_a_run_that_ends_in_time_has_nothing_of_it(lab: Lab) -> None:
     run = lab.run(scenario("true"))
     assert not {name for name in run.names if "stacks" in name or "overdue" in name}
+    assert "tails.txt" not in run.names
+    assert run.result.saved == ()
 
 
 class Blind(FakeEngine):

@@ -18,7 +18,7 @@ from fedtest.reporters.json import JsonReporter
 from fedtest.reporters.plain import PlainReporter, QuietReporter
 from fedtest.reporters.printable import printable
 from fedtest.reporters.terminal import TerminalReporter
-from fedtest.run.result import CheckResult, Problem, Result, Verdict
+from fedtest.run.result import CheckResult, Problem, Result, Saved, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +79,17 @@ def test_plain_tells_one_line_for_each_thing_that_happens() -> None:
         "loss:",
         "  server1 [red]said[/red]",
         "failed ring: 1 of 2 checks hold, 12.3 s, /runs/x",
+    ]
+
+
+def test_what_was_saved_of_a_failed_run_is_named_but_not_every_file_of_many() -> None:
+    out = io.StringIO()
+    stacks = tuple(f"hosts/h{number}.stacks.txt" for number in range(5))
+    saved = (Saved("the ends of all logs", ("tails.txt",)), Saved("stacks", stacks))
+    tell(QuietReporter(out), replace(FAILED, saved=saved))
+    assert out.getvalue().splitlines()[-3:-1] == [
+        "the ends of all logs: tails.txt",
+        "stacks: hosts/h0.stacks.txt, hosts/h1.stacks.txt, hosts/h2.stacks.txt, ... (5 files)",
     ]
 
 

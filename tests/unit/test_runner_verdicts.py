@@ -48,7 +48,7 @@ class TestFailed:
         assert run.result.verdict is Verdict.FAILED
         assert run.result.exit_code is ExitCode.FAILED
         assert run.result.checks[0].details[-1].strip() == "broken"
-        assert run.names == ALL
+        assert run.names == ALL | {"tails.txt"}
 
     def test_an_overdue_process_is_worth_less_than_an_invalid_testbed(self, lab: Lab) -> None:
         engine = Gone()

@@ -10,7 +10,7 @@ from runs import Lab, scenario
 
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineError, ExitCode
-from fedtest.run import supervise
+from fedtest.run import intake, supervise
 from fedtest.run.logs import HEAD, TAIL
 from fedtest.run.observer import Observer
 from fedtest.run.result import Verdict
@@ -145,8 +145,8 @@ def test_values_that_json_cannot_say_leave_valid_json(lab: Lab) -> None:
 def test_reports_without_end_fill_neither_memory_nor_disk(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervise, "_MOST_REPORTS", 10)
-    monkeypatch.setattr(supervise, "_MOST_NAMES", 5)
+    monkeypatch.setattr(intake, "_MOST_REPORTS", 10)
+    monkeypatch.setattr(intake, "_MOST_NAMES", 5)
     script = """for i in $(seq 100); do
         echo "fedtest-value {\\"name\\": \\"n$i\\", \\"value\\": 0}"
         echo "fedtest-value {\\"name\\": \\"n1\\", \\"value\\": $i}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedtest.run.checks.exit import check_exit
+from fedtest.run.checks.exit import check_exit, check_service
 from fedtest.run.checks.judge import judge
 from fedtest.run.result import CheckResult
 from fedtest.scenario.checks import ExitCheck
@@ -19,17 +19,21 @@ if TYPE_CHECKING:
 def evaluate(scenario: Scenario, evidence: Evidence, repeated: Repeated) -> tuple[CheckResult, ...]:
     """Every check of the scenario, in its order.
 
-    Last, for each process that no `exit` check is about, that it ended with 0:
-    what crashed has not passed because nobody asked.
+    Last, for each process that no `exit` check is about, that it ended with 0,
+    or as a service ran to the end: what crashed has not passed because nobody asked.
     """
     found = []
     for number, check in enumerate(scenario.checks, 1):
         finding = repeated.finding(check) if check.repeated else judge(scenario, check, evidence)
         found.append(_result(check.id or f"{check.kind}-{number}", check.kind, finding))
     asked = {check.exit.process for check in scenario.checks if check.exit}
-    for process in scenario.processes:
+    for process, part in scenario.processes.items():
         if process not in asked:
-            finding = check_exit(ExitCheck(process=process), evidence)
+            finding = (
+                check_service(process, evidence)
+                if part.service
+                else check_exit(ExitCheck(process=process), evidence)
+            )
             found.append(_result(f"exit-{process}", "exit", finding))
     return tuple(found)
 

@@ -35,7 +35,8 @@ def check_log(check: LogCheck, evidence: Evidence) -> Finding:
     found: dict[str, str] = {}
     details: list[str] = []
     for host, state in states.items():
-        start = (state.started if check.within is not None else 0.0) if since is None else since
+        began = state.started or 0.0  # Without a start there are no lines either.
+        start = (began if check.within is not None else 0.0) if since is None else since
         end = math.inf if check.within is None else start + check.within
         judge = _in_order if check.order is not None else _counted
         holds, found[host], more = judge(check, state, start, end)

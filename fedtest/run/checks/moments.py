@@ -42,7 +42,7 @@ def happened(
     found: dict[str, float | None] = {}
     for key, state in states_of(moment, evidence).items():
         label = key.host if moment.process is not None else key.process
-        found[label] = _first(moment, state, start)
+        found[label] = first_of(moment, state, start)
     if moment.process is None and moment.state is None:
         # A line of some process on the host: who else runs there says nothing of it.
         earliest = first(found)
@@ -50,13 +50,13 @@ def happened(
     return found
 
 
-def _first(moment: Moment, state: ProcessState, start: float) -> float | None:
+def first_of(moment: Moment, state: ProcessState, start: float = 0.0) -> float | None:
+    """When it first was of one process, at `start` or later."""
     if moment.log is not None:
         return state.watches[looking_for(moment)].first(start)
     if moment.value is not None:
         return state.histories[moment.value].first(start)
-    at = state.started if moment.state == "started" else state.ended
-    return at if at is not None and at >= start else None
+    return state.first(moment.state or "", start)
 
 
 def first(times: Mapping[str, float | None]) -> float | None:
@@ -74,5 +74,5 @@ def describe(moment: Moment | FaultMoment) -> str:
         return f"{whose}{where} prints {moment.log!r}"
     if moment.value is not None:
         return f"{whose}{where} reports {moment.value}"
-    verb = "starts" if moment.state == "started" else "ends"
+    verb = {"started": "starts", "succeeded": "ends with 0"}.get(moment.state or "", "ends")
     return f"{moment.process or 'every process'}{where} {verb}"

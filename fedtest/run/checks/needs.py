@@ -24,15 +24,13 @@ if TYPE_CHECKING:
 
 
 def declare(scenario: Scenario, evidence: Evidence) -> None:
-    """Every process gets the watches and histories that some check asks of it."""
+    """Every process gets the watches and histories that a check or another process asks of it."""
+    for process in scenario.processes.values():
+        for condition in process.conditions:
+            declare_moment(condition, evidence)
     for check in scenario.checks:
         for moment in moments(check):
-            for state in states_of(moment, evidence).values():
-                if moment.log is not None:
-                    looking = looking_for(moment)
-                    state.watches.setdefault(looking, LogWatch(looking))
-                if moment.value is not None:
-                    state.histories.setdefault(moment.value, History())
+            declare_moment(moment, evidence)
         if check.log:
             for state in evidence.of_process(check.log.process, check.log.host).values():
                 for looking in lookings(check.log):
@@ -40,6 +38,16 @@ def declare(scenario: Scenario, evidence: Evidence) -> None:
         if check.value and check.value.monotonic:
             for state in evidence.of_process(check.value.process, check.value.host).values():
                 state.histories.setdefault(check.value.name, History())
+
+
+def declare_moment(moment: Moment, evidence: Evidence) -> None:
+    """Whoever a moment is about gets what it takes to know of it."""
+    for state in states_of(moment, evidence).values():
+        if moment.log is not None:
+            looking = looking_for(moment)
+            state.watches.setdefault(looking, LogWatch(looking))
+        if moment.value is not None:
+            state.histories.setdefault(moment.value, History())
 
 
 def moments(check: Check) -> Iterator[Moment]:
@@ -63,7 +71,7 @@ def lookings(check: LogCheck) -> list[Looking]:
 class Looks:
     """What is looked at again and again while processes run.
 
-    `closely`: a check waits for something to happen, or to stop.
+    `closely`: somebody waits for something to happen, or to stop.
     """
 
     hosts: tuple[str, ...] = ()
@@ -72,7 +80,7 @@ class Looks:
 
 
 def looks(scenario: Scenario, evidence: Evidence) -> Looks:
-    """The hosts that must be looked at, for their sockets or for checks that are repeated."""
+    """The hosts to look at: for sockets, checks that are repeated, and who waits for a port."""
     hosts: list[str] = []
     repeated = [check for check in scenario.checks if check.repeated]
     for check in scenario.checks:
@@ -81,7 +89,17 @@ def looks(scenario: Scenario, evidence: Evidence) -> Looks:
     for check in repeated:
         if isinstance(check.spec, (BytesCheck, PacketsCheck)):
             hosts += hosts_of(check.spec, evidence)
-    return Looks(tuple(dict.fromkeys(hosts)), examinations(repeated, evidence), bool(repeated))
+    awaited = [
+        condition.host
+        for process in scenario.processes.values()
+        for condition in process.conditions
+        if condition.port is not None and condition.host is not None
+    ]
+    return Looks(
+        tuple(dict.fromkeys([*hosts, *awaited])),
+        examinations(repeated, evidence),
+        bool(repeated or awaited),
+    )
 
 
 def examinations(checks: Iterable[Check], evidence: Evidence) -> dict[str, Examination]:

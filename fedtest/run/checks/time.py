@@ -36,14 +36,18 @@ def check_time(check: TimeCheck, evidence: Evidence) -> Finding:
 
 
 def check_done(check: DoneCheck, evidence: Evidence) -> Finding:
-    """Passes when every process has ended by then."""
+    """Passes when every process that ends by itself has ended by then."""
     expected = f"everything is done in {check.within:g} s"
-    running = [str(key) for key, state in evidence.processes.items() if state.ended is None]
-    if running or not evidence.processes:
-        details = [f"{name} did not end" for name in running]
+    own = {str(key): item for key, item in evidence.processes.items() if not item.plan.service}
+    if not own or any(state.ended is None for state in own.values()):
+        details = [
+            f"{name} {'never started' if state.started is None else 'did not end'}"
+            for name, state in own.items()
+            if state.ended is None
+        ]
         return Finding(False, expected, "not everything ended", details)
-    start = min(state.started for state in evidence.processes.values())
-    times = {str(key): state.ended for key, state in evidence.processes.items()}
+    start = min(item.started for item in evidence.processes.values() if item.started is not None)
+    times = {name: state.ended for name, state in own.items()}
     return _judge(expected, check.within, start, times)
 
 

@@ -20,7 +20,7 @@ class TimeCheck(Part):
 
 
 class DoneCheck(Part):
-    """Everything has ended in time."""
+    """Everything has ended in time, but for services."""
 
     within: Duration = Field(
         description="The longest that it may take from the start of the processes to the end of "
