@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedtest.plan_addresses import allocate
+from fedtest.plan_faults import FaultPlan, fault_plans
 from fedtest.plan_links import (
+    BarrierPlan,
     FirewallPlan,
     LinkPlan,
     PairPlan,
@@ -78,13 +80,17 @@ class NetworkPlan:
 
 @dataclass(frozen=True, slots=True)
 class AttachmentPlan:
-    """One host on one network. `link`: what is done to all that it sends there."""
+    """One host on one network. `link`: what is done to all that it sends there.
+
+    `up`: whether the interface is, which only a fault changes.
+    """
 
     network: str
     interface: str
     address: IPv4Interface
     mtu: int | None = None
     link: LinkPlan = LinkPlan()  # noqa: RUF009 - it is frozen
+    up: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +99,7 @@ class HostPlan:
 
     `names` is the whole of its /etc/hosts beyond localhost, in order:
     (address, names). `data` maps the name of a data set to its directory.
+    `barriers` are what faults put up.
     """
 
     name: str
@@ -102,6 +109,7 @@ class HostPlan:
     data: tuple[tuple[str, str], ...]
     firewall: FirewallPlan | None = None
     ports_in_use: tuple[PortPlan, ...] = ()
+    barriers: tuple[BarrierPlan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +150,16 @@ class Plan:
     hosts: tuple[HostPlan, ...]
     groups: tuple[GroupPlan, ...]
     processes: tuple[ProcessPlan, ...]
+    faults: tuple[FaultPlan, ...] = ()
 
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
         return next(host for host in self.hosts if host.name == name)
+
+    @property
+    def changes_networks(self) -> bool:
+        """Whether tools beside hosts will be needed: for conditions, or for faults."""
+        return self.conditioned or bool(self.faults)
 
     @property
     def conditioned(self) -> bool:
@@ -196,6 +210,7 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
         hosts=_hosts(scenario, allocations, {item.name: item.subnet for item in networks}),
         groups=groups,
         processes=(),
+        faults=fault_plans(scenario),
     )
     return replace(plan, processes=_processes(scenario, plan))
 
@@ -211,6 +226,10 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 del attachment["link"]
             if nic.mtu is None:
                 del attachment["mtu"]
+            if nic.up:
+                del attachment["up"]
+        if not part.barriers:
+            del host["barriers"]
     for process, item in zip(plain["processes"], plan.processes, strict=True):
         process["env"] = dict(item.env)
         if not item.after:
@@ -224,7 +243,7 @@ def _plain(value: object) -> Any:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Part):
-        return value.model_dump(mode="json", exclude_none=True)
+        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return value if isinstance(value, (str, int, float, type(None))) else str(value)

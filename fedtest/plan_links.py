@@ -69,6 +69,20 @@ class PortPlan:
     answers: Literal["wrong", "nothing"]
 
 
+@dataclass(frozen=True, slots=True)
+class BarrierPlan:
+    """Packets that a host does not let in, nor through: those that match all that is said.
+
+    `source` is an address, `ports` has first and last of each range of TCP and
+    UDP. None: any.
+    """
+
+    interface: str | None = None
+    source: str | None = None
+    ports: tuple[tuple[int, int], ...] | None = None
+    answer: Literal["drop", "reject"] = "drop"
+
+
 def network_mtu(scenario: Scenario, network: str) -> int | None:
     """The largest packet the network as a whole carries, if that is asked for."""
     link = scenario.networks[network].link

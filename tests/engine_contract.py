@@ -150,9 +150,12 @@ class EngineContract:
     def test_a_host_that_was_restarted_gets_its_names_back(
         self, engine: Engine, run: RunTag
     ) -> None:
-        plan, _ = self.made(engine, run)
+        plan, before = self.made(engine, run)
         engine.power(run, {"a": "off"}, DEADLINE)
-        compare(plan, self.up(engine, run, plan))
+        again = self.up(engine, run, plan)
+        compare(plan, again)
+        assert again["a"].born != before["a"].born
+        compare_again(plan, again, engine.observe(run, ["a", "b"], DEADLINE))
 
     def test_a_restart_ends_the_hosts_processes_and_no_others(
         self, engine: Engine, run: RunTag

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal
 from fedtest.engine import examine
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.inside import SNAPSHOT, hosts_file
-from fedtest.engine.snapshot import Interface, Snapshot, TcpSocket, parse
+from fedtest.engine.snapshot import Interface, ProcessFacts, Snapshot, TcpSocket, parse
 from fedtest.errors import EngineError, SubnetTaken
 
 if TYPE_CHECKING:
@@ -197,6 +197,7 @@ class FakeEngine(Engine):
             hosts_file=names,
             resolv_conf="",
             text=text,
+            processes=self._facts(run, host.name),
         )
 
     def _examine(self, run: RunTag, host: str, wanted: Examination, deadline: float) -> Examined:
@@ -219,6 +220,16 @@ class FakeEngine(Engine):
         }
         return replace(examine.parse(host, local, told.stdout), reach=claimed)
 
+    def _facts(self, run: RunTag, host: str) -> dict[int, ProcessFacts]:
+        """Those that the run's processes on the host really are."""
+        own = {
+            process.pid
+            for (run_id, key), process in list(self._processes.items())
+            if (run_id, key.host) == (run.id, host)
+        }
+        every = _machine().processes if own else {}
+        return {pid: facts for pid, facts in every.items() if facts.session in own}
+
     def _sockets(self, run: RunTag, host: HostPlan) -> tuple[TcpSocket, ...]:
         """Those that the run's processes on the host really have, and the claimed ones."""
         here = {
@@ -226,7 +237,7 @@ class FakeEngine(Engine):
             for (run_id, key), process in list(self._processes.items())
             if (run_id, key.host) == (run.id, host.name)
         }
-        found = [item for item in _machines_sockets() if item.session in here] if here else []
+        found = [item for item in _machine().sockets if item.session in here] if here else []
         own = {str(item.address.ip) for item in host.attachments}
         for name, local, local_port, remote, remote_port in self.defects.sockets:
             process = self._processes.get((run.id, ProcessKey(host.name, name)))
@@ -321,8 +332,8 @@ class _Process:
                         self._sink.output(self._key, stream, data)
 
 
-def _machines_sockets() -> tuple[TcpSocket, ...]:
+def _machine() -> Snapshot:
     told = subprocess.run(
         ["/bin/sh", "-c", SNAPSHOT], capture_output=True, text=True, timeout=60, check=True
     )
-    return parse(told.stdout).sockets
+    return parse(told.stdout)

@@ -40,7 +40,7 @@ SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
 LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
 """Prints all of a host's state once for each line it reads."""
 
-SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 1; done\n{SNAPSHOT}"
+SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 0.05 2>/dev/null || sleep 1; done\n{SNAPSHOT}"
 """The same, of a host that may just have been started: its first process must be done."""
 
 FIRST_PROCESS = f"""

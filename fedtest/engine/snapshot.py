@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, ip_address
 
 from fedtest.engine.inside import END
@@ -49,10 +49,20 @@ class TcpSocket:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """One process: its state (a letter, as `ps` shows it), its process group and session."""
+
+    state: str
+    group: int
+    session: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One host at one moment. `uptime`: the source's monotonic clock, in seconds since `boot`.
 
     `born`: when the host was started, in clock ticks of the same clock.
+    `processes`: those that have not ended, by process id; empty where nobody asked for them.
     """
 
     uptime: float
@@ -63,6 +73,7 @@ class Snapshot:
     hosts_file: str
     resolv_conf: str
     text: str
+    processes: dict[int, ProcessFacts] = field(default_factory=dict)
 
 
 def parse(text: str) -> Snapshot:
@@ -86,6 +97,7 @@ def _parse(text: str) -> Snapshot:
         hosts_file=parts["/etc/hosts"],
         resolv_conf=parts["/etc/resolv.conf"],
         text=text,
+        processes=_processes(parts.get("stat", "")),
     )
 
 
@@ -171,11 +183,7 @@ def _endpoint(word: str) -> tuple[IPv4Address | IPv6Address, int]:
 
 def _holders(fd: str, stat: str) -> dict[int, int]:
     """Inode of a socket -> session id of the process that has it open."""
-    session = {}
-    for line in stat.splitlines():
-        head, _, tail = line.rpartition(")")
-        if head.split("(")[0].strip().isdigit() and len(tail.split()) > 3:
-            session[int(head.split("(")[0])] = int(tail.split()[3])
+    session = {pid: facts.session for pid, facts in _processes(stat).items()}
     found = {}
     pid = 0
     for line in fd.splitlines():
@@ -183,4 +191,15 @@ def _holders(fd: str, stat: str) -> dict[int, int]:
             pid = int(match[1])
         elif (match := re.search(r"-> socket:\[(\d+)\]$", line)) and pid in session:
             found[int(match[1])] = session[pid]
+    return found
+
+
+def _processes(stat: str) -> dict[int, ProcessFacts]:
+    """Lines of /proc/PID/stat; what has ended and is only not yet waited for is left out."""
+    found = {}
+    for line in stat.splitlines():
+        head, _, tail = line.rpartition(")")
+        pid, words = head.split("(")[0].strip(), tail.split()
+        if pid.isdigit() and len(words) > 3 and words[0] not in {"Z", "X"}:
+            found[int(pid)] = ProcessFacts(words[0], int(words[2]), int(words[3]))
     return found

@@ -184,3 +184,19 @@ def answers(told: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
+
+
+def let_in() -> str:
+    """Script by which a firewall lets the probe in; what a fault bars stays out."""
+    return (
+        "place=$(( $(iptables -w -S INPUT | grep -c -- '-j fedtest-faults$' || true) + 1 ))\n"
+        f"iptables -w -I INPUT $place {_ACCEPT}\n"
+    )
+
+
+def keep_out() -> str:
+    """Script that undoes it."""
+    return f"iptables -w -D INPUT {_ACCEPT} 2>/dev/null || true\n"
+
+
+_ACCEPT = f"-p udp --dport {PORT} -j ACCEPT"

@@ -18,7 +18,7 @@ def background(name: str, program: Path, *arguments: str, ready: str) -> str:
 
     The program's text goes along, so that nothing has to be installed where it runs.
     """
-    state = _state(name)
+    state = state_of(name)
     command = shlex.join(["python3", "-c", _text(program), *arguments])
     return f"""{end(name)}
 {command} </dev/null >"{state}.log" 2>&1 &
@@ -35,7 +35,7 @@ done"""
 
 def end(name: str) -> str:
     """Ends a program that `background` started, if there is one."""
-    state = _state(name)
+    state = state_of(name)
     return f"""if [ -f "{state}.pid" ]; then
   kill "$(cat "{state}.pid")" 2>/dev/null || true
   tries=0
@@ -46,7 +46,7 @@ def end(name: str) -> str:
 fi"""
 
 
-def _state(name: str) -> str:
+def state_of(name: str) -> str:
     """Its files: a network namespace's own, since an engine's helpers may share a file system."""
     return f"/tmp/fedtest-{name}-$(readlink /proc/self/ns/net | tr -dc 0-9)"  # noqa: S108
 

@@ -33,3 +33,24 @@ class Follower:
         """Whether this one will start the process again, which has ended."""
         del key
         return False
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether the run need not go on."""
+        return False
+
+    def wind_up(self) -> None:
+        """Processes need not go on: begin to undo what was done, and begin nothing new."""
+
+    @property
+    def away(self) -> frozenset[str]:
+        """Hosts that cannot be looked into at the moment. May be asked from any thread."""
+        return frozenset()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is under way that `taken` will be told of."""
+        return False
+
+    def close(self) -> None:
+        """Nothing is under way when this returns."""

@@ -57,10 +57,7 @@ class Conditions:
         `netem`: whether the kernel has it; None if only a host can tell.
         """
         try:
-            if netem is None:
-                host = plan.hosts[0].name
-                netem = self._condition({host: ASK})[host].strip() == "yes"
-            chosen = mechanism(netem=netem)
+            chosen = ask_mechanism(self._engine, self._run, plan, netem)
             self._links(plan, chosen)
             self._admission(plan)
         finally:
@@ -183,6 +180,14 @@ class Conditions:
 
     def _condition(self, scripts: Mapping[str, str]) -> Mapping[str, str]:
         return self._engine.condition(self._run, scripts, _DEADLINE) if scripts else {}
+
+
+def ask_mechanism(engine: Engine, run: RunTag, plan: Plan, netem: bool | None) -> Mechanism:
+    """By what links are made. `netem`: whether the kernel has it; None if only a host can tell."""
+    if netem is None:
+        host = plan.hosts[0].name
+        netem = engine.condition(run, {host: ASK}, _DEADLINE)[host].strip() == "yes"
+    return mechanism(netem=netem)
 
 
 def _refuse(what: str, found: list[str]) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fedtest.run.artifacts import plain
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fedtest.engine.examine import Examined
     from fedtest.engine.snapshot import Snapshot
     from fedtest.errors import FedtestError
+    from fedtest.run.faults.step import Done
 
 _BESIDE = 200
 """About as many bytes an item takes beside its data."""
@@ -62,7 +63,7 @@ class Looked:
     examined: dict[str, Examined]
 
 
-Item = Output | Exited | Lost | Looked
+Item: TypeAlias = "Output | Exited | Lost | Looked | Done"
 
 
 class Inbox:

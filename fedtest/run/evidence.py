@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fedtest.run.history import History
     from fedtest.run.logs import ProcessLog
     from fedtest.run.watch import LogWatch, Looking
+    from fedtest.scenario.comparison import Comparison
 
 _BEFORE = 3
 _SHOWN = 500
@@ -29,7 +30,8 @@ class ProcessState:
     `started` None: it has not been started. `earlier`: when it ran before it was started
     again, if it was. `asked`: when it was asked to end, while it ran, because the run was over.
     `values` has the last of each name, `reports` counts all; `rejected`: one could not be read.
-    `watches` and `histories` are what checks want of lines and reports, filled as these come.
+    `watches` and `histories` are what checks want of lines and reports, filled as these come,
+    `reached` has those reports that compare as asked for.
     """
 
     plan: ProcessPlan
@@ -46,6 +48,7 @@ class ProcessState:
     sockets: set[TcpSocket] = field(default_factory=set)
     watches: dict[Looking, LogWatch] = field(default_factory=dict)
     histories: dict[str, History] = field(default_factory=dict)
+    reached: dict[tuple[str, Comparison], History] = field(default_factory=dict)
     _lines: int = 0
     _recent: deque[str] = field(default_factory=lambda: deque(maxlen=_BEFORE))
 
@@ -91,6 +94,9 @@ class ProcessState:
         self.values[name] = value
         if name in self.histories:
             self.histories[name].take(value, at)
+        for (wanted, comparison), history in self.reached.items():
+            if wanted == name and comparison.holds(value):
+                history.take(value, at)
 
 
 @dataclass
@@ -112,6 +118,25 @@ class Evidence:
         """Take in what was looked at from beside hosts."""
         self.examined.update(examined)
         self._ours |= {(host, port) for host, item in examined.items() for port in item.ports}
+
+    def restarted(self, host: str, last: Snapshot, fresh: Snapshot) -> None:
+        """A host was switched off and on: its counters go on from what they were before.
+
+        `last`: as it was seen before; `fresh`: as it was read back after.
+        """
+        old = self.before[host].interfaces
+        interfaces = {}
+        for name, now in fresh.interfaces.items():
+            if name in old and name in last.interfaces:
+                was, then = old[name], last.interfaces[name]
+                interfaces[name] = replace(
+                    now,
+                    rx_bytes=now.rx_bytes - (then.rx_bytes - was.rx_bytes),
+                    rx_packets=now.rx_packets - (then.rx_packets - was.rx_packets),
+                    tx_bytes=now.tx_bytes - (then.tx_bytes - was.tx_bytes),
+                    tx_packets=now.tx_packets - (then.tx_packets - was.tx_packets),
+                )
+        self.before[host] = replace(fresh, interfaces={**fresh.interfaces, **interfaces})
 
     def saw(self, snapshots: Mapping[str, Snapshot]) -> None:
         """Take in the sockets of processes.

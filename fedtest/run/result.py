@@ -54,6 +54,22 @@ class ProcessResult:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultResult:
+    """One fault: when it was to come, was seen to be in effect, and to be over.
+
+    Times in seconds from the run's beginning; a fault that is repeated has
+    several. `found`: what was measured each time, in words.
+    """
+
+    id: str
+    kind: str
+    asked: tuple[float, ...]
+    applied: tuple[float, ...]
+    healed: tuple[float, ...]
+    found: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class StageResult:
     """One stage of the run and how long it took, in seconds."""
 
@@ -99,3 +115,4 @@ class Result:
     stages: tuple[StageResult, ...]
     versions: Mapping[str, Any] = field(default_factory=dict)
     saved: tuple[Saved, ...] = ()
+    faults: tuple[FaultResult, ...] = ()

@@ -34,12 +34,14 @@ from fedtest.run.checks.repeated import Repeated
 from fedtest.run.conditions import Conditions
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
+from fedtest.run.faults.provide import provide_faults, refuse_impossible_faults
 from fedtest.run.interrupt import Interruption
 from fedtest.run.observer import Tolerant
 from fedtest.run.postmortem import at_the_end
 from fedtest.run.readback import compare, compare_again
 from fedtest.run.result import (
     CheckResult,
+    FaultResult,
     Problem,
     ProcessResult,
     Result,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Engine, Prepared
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import Plan
+    from fedtest.run.faults.driver import FaultDriver
     from fedtest.run.observer import Observer
     from fedtest.scenario.model import Scenario
 
@@ -168,7 +171,9 @@ class Runner:
         with self._stage("images and data"):
             draft = make_plan(self._scenario, choose(self._scenario, self._tag.id, ()))
             if self._netem is not None:
-                refuse_impossible(draft, mechanism(netem=self._netem))
+                chosen = mechanism(netem=self._netem)
+                refuse_impossible(draft, chosen)
+                refuse_impossible_faults(draft, chosen)
             prepared = engine.prepare(draft, self._tag, self._observer.stage_progress)
             self._versions["images"] = prepared.versions
             self._directory.json("versions.json", self._versions)
@@ -200,18 +205,22 @@ class Runner:
                 engine.examine(
                     self._tag, dict.fromkeys(wanted.beside, Examination()), _OBSERVE_DEADLINE
                 )
+                faults = self._provide_faults(engine, prepared, self._evidence, supervisor)
                 supervisor.run(wanted)
         finally:
             supervisor.close()
             self._problems += supervisor.problems
             self._saved = tuple(supervisor.saved)
+        if faults is not None:
+            faults.judge()
+            self._problems += faults.problems
         with self._stage("checks"):
             after = self._look_again(engine, plan)
             self._keep("after", after)
             self._evidence.after = dict(after)
             self._evidence.saw(after)
             try:
-                compare_again(plan, before, after)
+                compare_again(plan, self._evidence.before, after)
             except NotAsPlanned as error:
                 self._fail(error, ExitCode.INVALID)
             if len(after) < len(plan.hosts):
@@ -233,6 +242,26 @@ class Runner:
         hosts = [host.name for host in evidence.plan.hosts]
         evidence.before = dict(engine.observe(self._tag, hosts, _OBSERVE_DEADLINE))
         self._keep("before", evidence.before)
+
+    def _provide_faults(
+        self, engine: Engine, prepared: Prepared, evidence: Evidence, supervisor: Supervisor
+    ) -> FaultDriver | None:
+        if not evidence.plan.faults:
+            return None
+        faults = provide_faults(
+            engine,
+            self._tag,
+            evidence,
+            prepared,
+            self._netem,
+            self._inbox,
+            self._events,
+            supervisor.starts.start_again,
+            self._observer.stage_progress,
+            self._clock,
+        )
+        supervisor.follow(faults)
+        return faults
 
     def _realise(self, engine: Engine, prepared: Prepared) -> tuple[Plan, Mapping[str, Snapshot]]:
         """Somebody may hold a subnet that we chose: then choose again."""
@@ -357,7 +386,22 @@ class Runner:
             stages=tuple(self._stages),
             versions=self._versions,
             saved=self._saved,
+            faults=tuple(self._faults()),
         )
+
+    def _faults(self) -> Iterator[FaultResult]:
+        if self._evidence is None:
+            return
+        kinds = {fault.id: fault.kind for fault in self._evidence.plan.faults}
+        for name, state in self._evidence.faults.items():
+            yield FaultResult(
+                id=name,
+                kind=kinds[name],
+                asked=tuple(state.asked),
+                applied=tuple(state.applied),
+                healed=tuple(state.healed),
+                found=tuple(state.found),
+            )
 
     def _processes(self) -> Iterator[ProcessResult]:
         states = self._evidence.processes if self._evidence else {}

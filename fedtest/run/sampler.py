@@ -14,6 +14,8 @@ from fedtest.errors import FedtestError
 from fedtest.run.events import Looked
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from fedtest.engine.base import Engine, RunTag
     from fedtest.engine.snapshot import Snapshot
     from fedtest.run.checks.needs import Looks
@@ -26,13 +28,24 @@ _DEADLINE = 30.0
 
 
 class Sampler:
-    """A thread that puts `Looked` items into the inbox until it is stopped."""
+    """A thread that puts `Looked` items into the inbox until it is stopped.
 
-    def __init__(self, engine: Engine, run: RunTag, looks: Looks, inbox: Inbox) -> None:
+    `away`: hosts that cannot be looked into at the moment.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        run: RunTag,
+        looks: Looks,
+        inbox: Inbox,
+        away: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
         self._engine = engine
         self._run = run
         self._looks = looks
         self._inbox = inbox
+        self._away = away
         self._stop = threading.Event()
         self._defect: Exception | None = None
         self._thread = threading.Thread(target=self._look, name="sampler", daemon=True)
@@ -59,7 +72,11 @@ class Sampler:
             relaxed = connected.issuperset(self._looks.hosts)
             pause = min(max(pause, _SHORTEST) * _FACTOR, longest) if relaxed else _SHORTEST
             try:
-                hosts, beside = self._looks.hosts, self._looks.beside
+                away = self._away()
+                hosts = [name for name in self._looks.hosts if name not in away]
+                beside = {
+                    name: item for name, item in self._looks.beside.items() if name not in away
+                }
                 found = self._engine.observe(self._run, hosts, _DEADLINE) if hosts else {}
                 examined = self._engine.examine(self._run, beside, _DEADLINE) if beside else {}
             except (FedtestError, ValueError):

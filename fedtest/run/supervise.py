@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from fedtest.run.starts import Wait
     from fedtest.scenario.model import Scenario
 
+_WIND_UP = 120.0
 _GRACE = 3.0
-"""Seconds between asking a process to end and ending it."""
+"""Seconds for what was done to be undone, and between asking a process to end and ending it."""
 
 
 class Supervisor:
@@ -89,7 +90,7 @@ class Supervisor:
         Meanwhile hosts are looked at, and that begins first, so that what a
         process does at once is seen.
         """
-        sampler = Sampler(self._engine, self._run, looks, self._inbox)
+        sampler = Sampler(self._engine, self._run, looks, self._inbox, self._away)
         try:
             self._began = self._clock()
             self.starts.begin()
@@ -100,6 +101,8 @@ class Supervisor:
         finally:
             self._inbox.close()  # A look that waits to be taken would hold the sampler.
             sampler.stop()
+            for follower in self._followers:
+                follower.close()
             self._keep(self._witness.finish())
         sampler.raise_defect()
         self._witness.raise_defect()
@@ -164,7 +167,11 @@ class Supervisor:
         return any(follower.returns(key) for follower in self._followers)
 
     def _settled(self) -> bool:
-        return not self._unfinished() or bool(self.starts.vain())
+        given_up = any(follower.gives_up for follower in self._followers)
+        return given_up or not self._unfinished() or bool(self.starts.vain())
+
+    def _away(self) -> frozenset[str]:
+        return frozenset[str]().union(*(follower.away for follower in self._followers))
 
     def _due(self, key: ProcessKey) -> float:
         """The deadline of all processes binds each of them, and those that wait."""
@@ -259,6 +266,7 @@ class Supervisor:
 
     def _end(self) -> None:
         """The run ends: ask all that still run, take in what they say, then insist."""
+        self._wind_up()
         self._ending, self._intake.judging = True, False
         for key in self._running():
             self._evidence.processes[key].asked = self._clock()
@@ -274,6 +282,13 @@ class Supervisor:
             with contextlib.suppress(InvalidError):
                 self._engine.signal(self._run, pids, number)
             self._take_for(_GRACE)
+
+    def _wind_up(self) -> None:
+        """Followers undo what they did, so that what is to end can, and is seen to."""
+        for follower in self._followers:
+            follower.wind_up()
+        end = self._clock() + _WIND_UP
+        self._take_until(lambda: end, lambda: not any(item.busy for item in self._followers))
 
     def _take_for(self, seconds: float) -> None:
         end = self._clock() + seconds

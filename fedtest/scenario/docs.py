@@ -28,6 +28,23 @@ from fedtest.scenario.checks import (
 )
 from fedtest.scenario.checks.sockets import Listen
 from fedtest.scenario.checks.value import Across
+from fedtest.scenario.faults import (
+    AnyOf,
+    BlockFault,
+    CutFault,
+    Fault,
+    FillFault,
+    InterfaceFault,
+    KillFault,
+    LinkFault,
+    PartitionFault,
+    PauseFault,
+    Repeat,
+    ResolveFault,
+    RestartFault,
+    StopFault,
+)
+from fedtest.scenario.faults.triggers import Occasion
 from fedtest.scenario.hosts import Build, Host, Network, Nic
 from fedtest.scenario.links import Firewall, Link, Pair, PairLink, PortInUse
 from fedtest.scenario.model import Data, Scenario
@@ -56,6 +73,21 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`data`", Data),
     ("`groups.NAME`", Group),
     ("`processes.NAME`", Process),
+    ("`faults[]`", Fault),
+    ("`faults[].kill`", KillFault),
+    ("`faults[].pause`", PauseFault),
+    ("`faults[].restart`", RestartFault),
+    ("`faults[].stop`", StopFault),
+    ("`faults[].partition`", PartitionFault),
+    ("`faults[].cut`", CutFault),
+    ("`faults[].link`", LinkFault),
+    ("`faults[].interface`", InterfaceFault),
+    ("`faults[].block`", BlockFault),
+    ("`faults[].resolve`", ResolveFault),
+    ("`faults[].fill`", FillFault),
+    ("`faults[].repeat`", Repeat),
+    ("One host of several", AnyOf),
+    ("When faults come and go", Occasion),
     ("`processes.NAME.after`", Condition),
     ("`checks[]`", Check),
     ("`checks[].exit`", ExitCheck),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from fedtest.scenario.checks import Check
+from fedtest.scenario.faults import Fault
 from fedtest.scenario.hosts import Host, Network
 from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.processes import Group, Process
@@ -48,7 +49,10 @@ _SOME_ADDRESS = "198.18.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The parts of a scenario; None is one that is there but wrong. `faults`: their ids."""
+    """The parts of a scenario; None is one that is there but wrong.
+
+    `fault_ids` has those of faults that are wrong, too.
+    """
 
     networks: Mapping[str, Network | None]
     hosts: Mapping[str, Host | None]
@@ -58,7 +62,8 @@ class Draft:
     data: Data | None
     seed: int
     resolve: str
-    faults: Collection[str] = ()
+    faults: Sequence[Fault | None] = ()
+    fault_ids: Collection[str] = ()
 
     @classmethod
     def of(cls, scenario: Scenario) -> Draft:
@@ -72,13 +77,15 @@ class Draft:
             scenario.data,
             scenario.seed,
             scenario.resolve,
+            scenario.faults,
+            [fault.id for fault in scenario.faults if fault.id is not None],
         )
 
     @classmethod
     def salvage(cls, data: Mapping[str, Any]) -> Draft:
         """What is right in data that is not a scenario."""
         filled = Scenario.with_defaults(data)
-        checks = filled.get("checks")
+        checks, faults = filled.get("checks"), filled.get("faults")
         resolve = filled.get("resolve")
         return cls(
             _parts(Network, filled.get("networks")),
@@ -89,7 +96,8 @@ class Draft:
             _part(Data, filled.get("data", {})),
             0,
             resolve if isinstance(resolve, str) else "",
-            _ids(filled.get("faults")),
+            [_part(Fault, item) for item in faults] if isinstance(faults, list) else [],
+            _ids(faults),
         )
 
     def hosts_of(self, process: str) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from fedtest.scenario.base import MOST, Part
 from fedtest.scenario.checks import Check
+from fedtest.scenario.faults import Fault
 from fedtest.scenario.hosts import Build, Host, Network, one_image, short
 from fedtest.scenario.names import (
     Directory,
@@ -95,6 +96,12 @@ class Scenario(Part):
     )
     processes: dict[ProcessName, Process] = Field(
         default_factory=dict, max_length=MOST, description="The processes: name -> process."
+    )
+    faults: tuple[Fault, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST,
+        description="What is broken on purpose, and when.",
     )
     checks: tuple[Check, ...] = Field(
         default=(),

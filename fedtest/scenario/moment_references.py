@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def of_moment(draft: Draft, loc: Loc, moment: Moment | FaultMoment) -> Iterator[Finding]:
     """What is wrong with a moment's names."""
     if isinstance(moment, FaultMoment):
-        yield from known(loc, "fault", moment.fault, draft.faults)
+        yield from known(loc, "fault", moment.fault, draft.fault_ids)
     elif moment.process is not None:
         yield from of_process(draft, loc, moment.process, moment.host)
     else:

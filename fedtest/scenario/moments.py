@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from fedtest.scenario.base import MAPPING, STRING, Part, at_least_one, exactly_one
+from fedtest.scenario.comparison import Compared
 from fedtest.scenario.names import HostName, ProcessName
 from fedtest.scenario.patterns import Pattern
 from fedtest.scenario.refusal import refuse
@@ -47,6 +48,12 @@ class Moment(Part):
         max_length=200,
         description="It reports a value under this name.",
     )
+    is_: Compared | None = Field(
+        default=None,
+        alias="is",
+        description='What the `value` must be: `">= 3"`.',
+        json_schema_extra={"default": "anything"},
+    )
     state: Literal["started", "exited", "succeeded"] | None = Field(
         default=None,
         description="It starts, ends in whatever way, or ends with status 0. Exactly one of "
@@ -57,7 +64,12 @@ class Moment(Part):
     def _sensible(self) -> Self:
         at_least_one(self, "process", "host")
         exactly_one(self, "log", "value", "state")
+        self._compares()
         return self
+
+    def _compares(self) -> None:
+        if self.is_ is not None and self.value is None:
+            raise refuse("is without value", allowed="is together with value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +93,20 @@ def _fault_moment(value: Any) -> FaultMoment:
     return FaultMoment(fault, cast('Literal["applied", "healed"]', state))
 
 
-def _form(value: Any) -> str:
+FaultMomentField = Annotated[
+    FaultMoment,
+    PlainValidator(_fault_moment),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "title": "`FAULT.applied` or `FAULT.healed`"}),
+]
+
+
+def form(value: Any) -> str:
     """Which of the two, so that errors speak of the one that was meant."""
     return STRING if isinstance(value, (str, FaultMoment)) else MAPPING
 
 
 AnyMoment = Annotated[
-    Annotated[Moment, Tag(MAPPING)]
-    | Annotated[
-        FaultMoment,
-        PlainValidator(_fault_moment),
-        PlainSerializer(str),
-        WithJsonSchema({"type": "string", "title": "`FAULT.applied` or `FAULT.healed`"}),
-        Tag(STRING),
-    ],
-    Discriminator(_form),
+    Annotated[Moment, Tag(MAPPING)] | Annotated[FaultMomentField, Tag(STRING)],
+    Discriminator(form),
 ]

@@ -5,7 +5,13 @@ from __future__ import annotations
 from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 
-from fedtest.scenario import addresses, check_references, link_references, process_references
+from fedtest.scenario import (
+    addresses,
+    check_references,
+    fault_references,
+    link_references,
+    process_references,
+)
 from fedtest.scenario.declared import attached, known
 from fedtest.scenario.problems import Finding, listed, shown
 from fedtest.scenario.template import OPEN, TemplateError, errors, expand
@@ -33,6 +39,7 @@ def findings(draft: Draft) -> Iterator[Finding]:
     yield from _processes(draft)
     yield from process_references.findings(draft)
     yield from check_references.findings(draft)
+    yield from fault_references.findings(draft)
     yield from _Templates(draft).findings()
 
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
-from runs import Lab, scenario
 
 from fedtest.engine.base import ProcessKey
 from fedtest.errors import ExitCode
@@ -19,6 +18,7 @@ from fedtest.reporters.plain import PlainReporter, QuietReporter
 from fedtest.reporters.printable import printable
 from fedtest.reporters.terminal import TerminalReporter
 from fedtest.run.result import CheckResult, Problem, Result, Saved, Verdict
+from runs import Lab, scenario
 
 if TYPE_CHECKING:
     from pathlib import Path

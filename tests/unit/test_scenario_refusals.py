@@ -33,7 +33,6 @@ def test_base_is_good() -> None:
         ("name: base\n", f"name: §{'x' * 41}\n", "name", ["41 characters", "at most 40"]),
         ("name: base\n", "name: base\n§sed: 1\n", "sed",
          ["an unknown key", "allowed fedtest, name", 'did you mean "seed"']),
-        ("name: base\n", "name: base\n§faults: []\n", "faults", ["an unknown key"]),
         ("name: base\n", "name: base\nseed: §-1\n", "seed", ["too small", "at least 0"]),
         ("name: base\n", "name: base\nseed: §1.5\n", "seed", ["not a whole number", "found 1.5"]),
         ("name: base\n", "name: base\nseed: §true\n", "seed", ["not a whole number", "found true"]),

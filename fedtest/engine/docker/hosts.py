@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from docker.types import LogConfig, Mount
-from urllib3.exceptions import HTTPError
 
 from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
@@ -53,6 +53,12 @@ class Hosts:
             self._create(host)
         if state == "running":
             text = run_script(self._client, self._run, host.name, inside.SNAPSHOT_WHEN_UP, end=end)
+        elif state is not None:
+            # Its log has what it said when it was started before, and what it says now may
+            # bear an earlier time than the engine has for its start.
+            with engine_errors(f"starting host {host.name}"):
+                self._client.api.start(self._name(host.name))
+            text = run_script(self._client, self._run, host.name, inside.SNAPSHOT_WHEN_UP, end=end)
         else:
             text = self._started(self._name(host.name), f"host {host.name}", end)
         found = parsed(host.name, text)
@@ -73,9 +79,9 @@ class Hosts:
         with engine_errors(f"starting {whom}"):
             api.start(container)
             stream = api.logs(container, stream=True, follow=True)
-            # The SDK takes every time-out off a stream that is followed.
-            raw = api._get_raw_response_socket(stream._response)  # noqa: SLF001 - no other way
-            getattr(raw, "_sock", raw).settimeout(max(end - time.monotonic(), 1.0))
+            # The SDK takes every time-out off the stream when it is first read.
+            watchdog = threading.Timer(max(end - time.monotonic(), 1.0), stream.close)
+            watchdog.start()
             try:
                 for piece in stream:
                     text += str(piece.decode("utf-8", "replace"))
@@ -83,12 +89,12 @@ class Hosts:
                         return text
                     if time.monotonic() > end:
                         break
-            except (OSError, HTTPError) as error:
-                said = f"{whom}: not ready in time; it said: {text[-500:]!r}"
-                raise DeadlineError(said) from error
             finally:
+                watchdog.cancel()
                 stream.close()
                 close_response(stream)
+        if time.monotonic() > end:
+            raise DeadlineError(f"{whom}: not ready in time; it said: {text[-500:]!r}")
         raise EngineError(
             f"{whom}: did not describe itself; it said: {text[-500:]!r}", remedy=NEEDED
         )

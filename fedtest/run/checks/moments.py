@@ -54,6 +54,8 @@ def first_of(moment: Moment, state: ProcessState, start: float = 0.0) -> float |
     """When it first was of one process, at `start` or later."""
     if moment.log is not None:
         return state.watches[looking_for(moment)].first(start)
+    if moment.value is not None and moment.is_ is not None:
+        return state.reached[moment.value, moment.is_].first(start)
     if moment.value is not None:
         return state.histories[moment.value].first(start)
     return state.first(moment.state or "", start)
@@ -73,6 +75,7 @@ def describe(moment: Moment | FaultMoment) -> str:
     if moment.log is not None:
         return f"{whose}{where} prints {moment.log!r}"
     if moment.value is not None:
-        return f"{whose}{where} reports {moment.value}"
+        what = "" if moment.is_ is None else f" {moment.is_}"
+        return f"{whose}{where} reports {moment.value}{what}"
     verb = {"started": "starts", "succeeded": "ends with 0"}.get(moment.state or "", "ends")
     return f"{moment.process or 'every process'}{where} {verb}"

@@ -9,6 +9,7 @@ from fedtest.engine.examine import Examination, Target
 from fedtest.run.checks.moments import looking_for, states_of
 from fedtest.run.checks.reach import target_of
 from fedtest.run.checks.traffic import hosts_of
+from fedtest.run.faults.occasions import hosts_watched
 from fedtest.run.history import History
 from fedtest.run.watch import LogWatch, Looking
 from fedtest.scenario.checks import BytesCheck, PacketsCheck
@@ -28,6 +29,10 @@ def declare(scenario: Scenario, evidence: Evidence) -> None:
     for process in scenario.processes.values():
         for condition in process.conditions:
             declare_moment(condition, evidence)
+    for fault in scenario.faults:
+        for occasion in (fault.when, fault.until):
+            if isinstance(occasion, Moment):
+                declare_moment(occasion, evidence)
     for check in scenario.checks:
         for moment in moments(check):
             declare_moment(moment, evidence)
@@ -46,7 +51,9 @@ def declare_moment(moment: Moment, evidence: Evidence) -> None:
         if moment.log is not None:
             looking = looking_for(moment)
             state.watches.setdefault(looking, LogWatch(looking))
-        if moment.value is not None:
+        if moment.value is not None and moment.is_ is not None:
+            state.reached.setdefault((moment.value, moment.is_), History())
+        elif moment.value is not None:
             state.histories.setdefault(moment.value, History())
 
 
@@ -95,6 +102,7 @@ def looks(scenario: Scenario, evidence: Evidence) -> Looks:
         for condition in process.conditions
         if condition.port is not None and condition.host is not None
     ]
+    awaited += hosts_watched(evidence.plan.faults)
     return Looks(
         tuple(dict.fromkeys([*hosts, *awaited])),
         examinations(repeated, evidence),

@@ -1,0 +1,96 @@
+"""Packets that are dropped where they arrive, whatever else a host lets in.
+
+In a chain of our own, first in INPUT and FORWARD, so that links' delay and
+loss come before it and a firewall after it. The whole chain is put in place at
+once, so that nothing slips through between two sets of rules.
+"""
+
+from __future__ import annotations
+
+import shlex
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fedtest.plan import HostPlan
+    from fedtest.plan_links import BarrierPlan
+
+CHAIN = "fedtest-faults"
+_END = "FEDTEST_RULES"
+_MOST_PORTS = 7
+"""Ranges of ports that one rule of iptables' multiport can hold."""
+
+Rule = tuple[str, ...]
+
+
+def script(host: HostPlan) -> str:
+    """Puts the host's barriers up, in place of earlier ones, and prints the rules that are there.
+
+    Without barriers what is left of them is removed.
+    """
+    lines = ["set -eu"]
+    for family, command in ((4, "iptables"), (6, "ip6tables")):
+        rules = list(_rules(host.barriers, family))
+        if rules:
+            text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *map(shlex.join, rules), "COMMIT"])
+            lines.append(f"{command}-restore -w --noflush <<'{_END}'\n{text}\n{_END}")
+            lines += [
+                f"{command} -w -C {hook} -j {CHAIN} 2>/dev/null || "
+                f"{command} -w -I {hook} 1 -j {CHAIN}"
+                for hook in ("INPUT", "FORWARD")
+            ]
+        else:
+            lines += [
+                f"{command} -w -D {hook} -j {CHAIN} 2>/dev/null || true"
+                for hook in ("INPUT", "FORWARD")
+            ]
+            lines.append(f"{command} -w -F {CHAIN} 2>/dev/null || true")
+            lines.append(f"{command} -w -X {CHAIN} 2>/dev/null || true")
+        lines.append(f"{command} -w -S 2>/dev/null || true")
+    return "\n".join(lines) + "\n"
+
+
+def differences(host: HostPlan, told: str) -> list[str]:
+    """What is not as asked for; `told` is what `script` printed."""
+    there = [tuple(shlex.split(line)) for line in told.splitlines() if line.startswith("-A ")]
+    found = [rule for rule in there if rule[1] == CHAIN]
+    wanted = [rule for family in (4, 6) for rule in _rules(host.barriers, family)]
+    jumps = [rule for rule in there if rule[1] in {"INPUT", "FORWARD"} and rule[-1] == CHAIN]
+    families = sum(any(True for _ in _rules(host.barriers, family)) for family in (4, 6))
+    if found == wanted and len(jumps) == 2 * families:
+        return []
+    listed = "; ".join(map(shlex.join, found)) or "none"
+    return [f"the rules of {CHAIN} should be {_shown(wanted)}, they are {listed}"]
+
+
+def _shown(rules: Iterable[Rule]) -> str:
+    return "; ".join(map(shlex.join, rules)) or "none"
+
+
+def _rules(barriers: Iterable[BarrierPlan], family: int) -> Iterator[Rule]:
+    """As iptables prints them, so that they can be compared."""
+    for item in barriers:
+        if item.source is not None and ip_address(item.source).version != family:
+            continue
+        match: Rule = ()
+        if item.source is not None:
+            match += ("-s", f"{item.source}/{32 if family == 4 else 128}")
+        if item.interface is not None:
+            match += ("-i", item.interface)
+        if item.ports is None:
+            yield ("-A", CHAIN, *match, "-j", "DROP")
+            continue
+        for kind, refusal in (("tcp", "tcp-reset"), ("udp", _UNREACHABLE[family])):
+            verdict: Rule = ("DROP",)
+            if item.answer == "reject":
+                verdict = ("REJECT", "--reject-with", refusal)
+            for at in range(0, len(item.ports), _MOST_PORTS):
+                some = item.ports[at : at + _MOST_PORTS]
+                ports = ",".join(str(a) if a == b else f"{a}:{b}" for a, b in some)
+                which = ("-m", "multiport", "--dports", ports)
+                yield ("-A", CHAIN, *match, "-p", kind, *which, "-j", *verdict)
+
+
+_UNREACHABLE = {4: "icmp-port-unreachable", 6: "icmp6-port-unreachable"}

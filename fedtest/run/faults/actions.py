@@ -1,0 +1,112 @@
+"""Each kind of fault, applied and healed, and each time measured."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from fedtest.run.faults import disk, machines, passages
+from fedtest.run.faults.conditions import measure_change
+from fedtest.run.faults.step import Done
+from fedtest.scenario.faults import (
+    BlockFault,
+    CutFault,
+    FillFault,
+    InterfaceFault,
+    KillFault,
+    LinkFault,
+    PartitionFault,
+    PauseFault,
+    ResolveFault,
+    RestartFault,
+    StopFault,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.run.faults.step import Step
+    from fedtest.run.faults.world import World
+
+Change = PartitionFault | CutFault | BlockFault | LinkFault | InterfaceFault | ResolveFault
+_CHANGES = (PartitionFault, CutFault, BlockFault, LinkFault, InterfaceFault, ResolveFault)
+"""Faults that are another plan for the hosts."""
+
+
+class Actions:
+    """What can be done to the world. `clock` gives seconds of the run."""
+
+    def __init__(self, world: World, clock: Callable[[], float]) -> None:
+        self._world = world
+        self._clock = clock
+        self._last: dict[str, Snapshot] = {}
+
+    @property
+    def away(self) -> frozenset[str]:
+        """Hosts that cannot be looked into."""
+        return self._world.off | self._world.paused
+
+    def apply(self, step: Step) -> Done:
+        """Bring the fault into effect and confirm it. NotAsPlanned, EngineError, DeadlineError."""
+        spec = step.fault.spec
+        if isinstance(spec, _CHANGES):
+            return self._change(step, spec)
+        match spec:
+            case KillFault():
+                found = machines.kill(self._world, step.pids, signal.Signals[spec.signal])
+            case PauseFault() if spec.process is not None:
+                found = machines.halt(self._world, step.pids)
+            case PauseFault():
+                found = machines.pause(self._world, step.turn.hosts)
+            case RestartFault() if spec.process is not None:
+                found = machines.kill(self._world, step.pids, signal.SIGKILL)
+            case RestartFault():
+                self._switch_off(step)
+                return self._switch_on(step)
+            case StopFault():
+                found = self._switch_off(step)
+            case FillFault():
+                found = disk.fill(self._world, spec)
+            case _:
+                raise AssertionError(f"no application of a fault of kind {step.fault.kind}")
+        return Done(step, self._clock(), found)
+
+    def heal(self, step: Step) -> Done:
+        """End the fault and confirm that it is over. The same errors."""
+        world, spec = self._world, step.fault.spec
+        match spec:
+            case PauseFault() if spec.process is not None:
+                found = machines.go_on(world, step.pids)
+            case PauseFault():
+                found = machines.resume(world, step.turn.hosts)
+            case StopFault():
+                return self._switch_on(step)
+            case FillFault():
+                found = disk.empty(world, spec)
+            case _:
+                world.remove(spec)
+                at = self._clock()
+                if isinstance(spec, (PartitionFault, CutFault, BlockFault)):
+                    return Done(step, at, passages.measure(world, spec))
+                return Done(step, at, "read back")
+        return Done(step, self._clock(), found)
+
+    def _change(self, step: Step, spec: Change) -> Done:
+        before = self._world.now
+        self._world.add(spec)
+        at = self._clock()
+        match spec:
+            case PartitionFault() | CutFault() | BlockFault():
+                return Done(step, at, passages.measure(self._world, spec))
+            case LinkFault():
+                return Done(step, at, measure_change(self._world, spec, before))
+        return Done(step, at, "read back")
+
+    def _switch_off(self, step: Step) -> str:
+        self._last |= machines.switch_off(self._world, step.turn.hosts)
+        return f"off: {', '.join(step.turn.hosts)}"
+
+    def _switch_on(self, step: Step) -> Done:
+        hosts = {name: (self._last[name], self._world.switch_on(name)) for name in step.turn.hosts}
+        return Done(step, self._clock(), f"on again: {', '.join(hosts)}", hosts=hosts)

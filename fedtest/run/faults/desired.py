@@ -1,0 +1,217 @@
+"""The plan as the faults in effect make it. Pure: what is there is made to match it elsewhere.
+
+Interfaces first, because everything else speaks of their names and addresses;
+then the others in the order in which they came.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import IPv4Interface
+from itertools import permutations
+from typing import TYPE_CHECKING, Any
+
+from fedtest.plan_links import BarrierPlan, LinkPlan, PairPlan
+from fedtest.scenario.faults import (
+    BlockFault,
+    CutFault,
+    InterfaceFault,
+    LinkFault,
+    PartitionFault,
+    ResolveFault,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fedtest.plan import AttachmentPlan, HostPlan, NetworkPlan, Plan
+    from fedtest.scenario.base import Part
+    from fedtest.scenario.links import PairLink
+
+Names = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def desired(plan: Plan, active: Iterable[Part]) -> Plan:
+    """`plan` with the faults `active` in effect."""
+    specs = list(active)
+    for spec in specs:
+        if isinstance(spec, InterfaceFault):
+            plan = _interface(plan, spec)
+    for spec in specs:
+        match spec:
+            case PartitionFault() | CutFault() | BlockFault():
+                plan = _barriers(plan, spec)
+            case LinkFault():
+                plan = _link(plan, spec)
+            case ResolveFault():
+                plan = _resolve(plan, spec)
+    return plan
+
+
+def cut_ways(plan: Plan, spec: PartitionFault | CutFault) -> list[tuple[str, str]]:
+    """Sender and receiver of each way on which nothing comes through."""
+    if isinstance(spec, PartitionFault):
+        sides = [_members(plan, side) for side in spec.sides]
+        return [
+            (one, other)
+            for sender, receiver in permutations(range(len(sides)), 2)
+            if spec.way == "both" or sender < receiver
+            for one in sides[sender]
+            for other in sides[receiver]
+        ]
+    return list(_ways(plan, spec.network, spec.sender, spec.receiver))
+
+
+def attachment(plan: Plan, host: str, network: str) -> AttachmentPlan:
+    """A host's attachment to a network that it is on."""
+    return next(item for item in plan.host(host).attachments if item.network == network)
+
+
+def _members(plan: Plan, side: Iterable[str]) -> list[str]:
+    hosts = {host.name for host in plan.hosts}
+    groups = {group.name: group.members for group in plan.groups}
+    found = [member for name in side for member in ((name,) if name in hosts else groups[name])]
+    return list(dict.fromkeys(found))
+
+
+def _ways(
+    plan: Plan, network: str, sender: str | None, receiver: str | None
+) -> Iterator[tuple[str, str]]:
+    on = [
+        host.name
+        for host in plan.hosts
+        if any(item.network == network for item in host.attachments)
+    ]
+    for one, other in permutations(on, 2):
+        if sender in (None, one) and receiver in (None, other):
+            yield one, other
+
+
+def _with_host(plan: Plan, changed: Mapping[str, HostPlan]) -> Plan:
+    return replace(plan, hosts=tuple(changed.get(host.name, host) for host in plan.hosts))
+
+
+def _interface(plan: Plan, spec: InterfaceFault) -> Plan:
+    host = plan.host(spec.host)
+    old = attachment(plan, spec.host, spec.network).interface
+    items = []
+    for item in host.attachments:
+        changed = item
+        if item.network == spec.network:
+            changed = replace(
+                item,
+                up=item.up and spec.down is None,
+                interface=spec.name or item.interface,
+                address=IPv4Interface((spec.ip, item.address.network.prefixlen))
+                if spec.ip is not None
+                else item.address,
+            )
+        items.append(changed)
+    firewall = host.firewall
+    if firewall is not None and spec.name is not None:
+        names = tuple(spec.name if name == old else name for name in firewall.interfaces)
+        firewall = replace(firewall, interfaces=names)
+    changed_host = replace(host, attachments=tuple(items), firewall=firewall)
+    return _with_host(plan, {host.name: changed_host})
+
+
+def _barriers(plan: Plan, spec: PartitionFault | CutFault | BlockFault) -> Plan:
+    found: dict[str, list[BarrierPlan]] = {}
+    if isinstance(spec, BlockFault):
+        found[spec.host] = [
+            BarrierPlan(source=source, ports=spec.ports, answer=spec.answer)
+            for source in _sources(plan, spec)
+        ]
+    elif isinstance(spec, CutFault) and spec.sender is None:
+        # Whoever sends: what comes from beyond the testbed as well.
+        for receiver in {receiver for _, receiver in cut_ways(plan, spec)}:
+            item = attachment(plan, receiver, spec.network)
+            found[receiver] = [BarrierPlan(item.interface)]
+    else:
+        for sender, receiver in cut_ways(plan, spec):
+            source = str(attachment(plan, sender, spec.network).address.ip)
+            item = attachment(plan, receiver, spec.network)
+            found.setdefault(receiver, []).append(BarrierPlan(item.interface, source))
+    hosts = {name: plan.host(name) for name in found}
+    return _with_host(
+        plan,
+        {
+            name: replace(host, barriers=(*host.barriers, *found[name]))
+            for name, host in hosts.items()
+        },
+    )
+
+
+def _sources(plan: Plan, spec: BlockFault) -> list[str | None]:
+    if spec.sender is None:
+        return [None]
+    return [str(item.address.ip) for item in plan.host(spec.sender).attachments]
+
+
+def _link(plan: Plan, spec: LinkFault) -> Plan:
+    if spec.receiver is None:
+        hosts = {
+            host.name: replace(
+                host,
+                attachments=tuple(
+                    replace(item, link=_changed(item.link, spec.change))
+                    if item.network == spec.network
+                    else item
+                    for item in host.attachments
+                ),
+            )
+            for host in plan.hosts
+            if spec.sender in (None, host.name)
+        }
+        plan = _with_host(plan, hosts)
+    networks = [
+        _pairs(plan, item, spec) if item.name == spec.network else item for item in plan.networks
+    ]
+    return replace(plan, networks=tuple(networks))
+
+
+def _pairs(plan: Plan, network: NetworkPlan, spec: LinkFault) -> NetworkPlan:
+    pairs = {(pair.sender, pair.receiver): pair for pair in network.pairs}
+    for sender, receiver in _ways(plan, network.name, spec.sender, spec.receiver):
+        pair = pairs.get((sender, receiver))
+        if pair is None and spec.receiver is None:
+            continue  # It is as the attachment says, and that has changed.
+        usual = attachment(plan, sender, network.name).link
+        link = _changed(pair.link if pair else usual, spec.change)
+        shares = (pair is None or pair.shares_rate) and spec.change.rate is None
+        pairs[sender, receiver] = PairPlan(sender, receiver, link, shares)
+    return replace(network, pairs=tuple(pairs.values()))
+
+
+def _changed(link: LinkPlan, change: PairLink) -> LinkPlan:
+    """Each key that is said; 0 switches off what the scenario asks for."""
+    said: dict[str, Any] = {
+        key: value if key in {"rate", "queue", "probe"} else value or None
+        for key, value in change
+        if value is not None
+    }
+    return replace(link, **said)
+
+
+def _resolve(plan: Plan, spec: ResolveFault) -> Plan:
+    hosts = [host for host in plan.hosts if spec.host in (None, host.name)]
+    return _with_host(
+        plan, {host.name: replace(host, names=_renamed(host.names, spec)) for host in hosts}
+    )
+
+
+def _renamed(names: Names, spec: ResolveFault) -> Names:
+    addresses: dict[str, str] = {}
+    for address, some in names:
+        for name in some:
+            addresses.setdefault(name, address)
+    kept = [
+        (address, tuple(name for name in some if name not in spec.names)) for address, some in names
+    ]
+    added = [
+        (addresses.get(target, target) if isinstance(target, str) else str(target), (name,))
+        for name, target in spec.names.items()
+        if target != "missing"
+    ]
+    # First, because the first line that has a name is the one that counts.
+    return (*added, *((address, some) for address, some in kept if some))

@@ -1,0 +1,112 @@
+"""Measures what faults of networks do: what is sent on each way, and whether it arrives."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from fedtest.errors import NotAsPlanned
+from fedtest.links.passage import PORT, Passage, arrived, counting, sending, wrong
+from fedtest.links.ways import Ways
+from fedtest.run.faults.desired import attachment, cut_ways
+from fedtest.run.faults.world import DEADLINE
+from fedtest.scenario.faults import BlockFault, CutFault, PartitionFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from fedtest.plan import Plan
+    from fedtest.run.faults.world import World
+
+_MOST = 200
+"""Ways that are tried; of more, the first so many."""
+
+
+def measure(world: World, spec: PartitionFault | CutFault | BlockFault) -> str:
+    """Try every way that the fault is about, as the world is now; what was found.
+
+    NotAsPlanned with the ways that are not as they should be.
+    """
+    some = list(islice(_passages(world.now, spec, world.off), _MOST))
+    if not some:
+        raise NotAsPlanned("there is no way on which it could be measured: the hosts are off")
+    by_sender: dict[str, list[Passage]] = {}
+    by_receiver: dict[str, list[Passage]] = {}
+    for item in some:
+        by_sender.setdefault(item.sender, []).append(item)
+        by_receiver.setdefault(item.receiver, []).append(item)
+    run, engine = world.run, world.engine
+    engine.condition(run, {name: counting(items) for name, items in by_receiver.items()}, DEADLINE)
+    engine.condition(run, {name: sending(items) for name, items in by_sender.items()}, DEADLINE)
+    told = engine.condition(
+        run, {name: arrived(items) for name, items in by_receiver.items()}, DEADLINE
+    )
+    found = [line for name, items in by_receiver.items() for line in wrong(items, told[name])]
+    if found:
+        raise NotAsPlanned("\n".join(found))
+    closed = sum(not item.open for item in some)
+    return (
+        f"nothing arrives on {closed} of {len(some)} ways"
+        if closed
+        else (f"what is sent arrives on {len(some)} ways")
+    )
+
+
+def _passages(
+    plan: Plan, spec: PartitionFault | CutFault | BlockFault, off: frozenset[str]
+) -> Iterator[Passage]:
+    if isinstance(spec, BlockFault):
+        yield from _to_ports(plan, spec, off)
+        return
+    ways: Iterable[tuple[str, str]] = cut_ways(plan, spec)
+    if isinstance(spec, CutFault) and spec.sender is None:
+        # One rule for whoever sends: one sender shows it, another one for each receiver.
+        ways = {receiver: sender for sender, receiver in ways if sender not in off}.items()
+        ways = [(sender, receiver) for receiver, sender in ways]
+    for sender, receiver in ways:
+        if {sender, receiver}.isdisjoint(off):
+            yield from _passage(plan, spec.network, sender, receiver, PORT)
+
+
+def _to_ports(plan: Plan, spec: BlockFault, off: frozenset[str]) -> Iterator[Passage]:
+    """One peer is enough to show it, on each port that begins a range."""
+    target = plan.host(spec.host)
+    for item in target.attachments:
+        peers = [
+            host.name
+            for host in plan.hosts
+            if host is not target
+            and host.name not in off
+            and spec.sender in (None, host.name)
+            and any(nic.network == item.network and nic.up for nic in host.attachments)
+        ]
+        for peer in peers[:1]:
+            for first, _ in spec.ports:
+                yield from _passage(plan, item.network, peer, target.name, first)
+
+
+def _passage(plan: Plan, network: str, sender: str, receiver: str, port: int) -> Iterator[Passage]:
+    source, target = attachment(plan, sender, network), attachment(plan, receiver, network)
+    if source.up and target.up:
+        yield Passage(
+            sender,
+            receiver,
+            str(source.address.ip),
+            str(target.address.ip),
+            port,
+            open=not barred(plan, network, sender, receiver, port),
+            lossy=Ways(plan).way(network, sender, receiver).link.loss is not None,
+        )
+
+
+def barred(plan: Plan, network: str, sender: str, receiver: str, port: int) -> bool:
+    """Whether some fault keeps what is sent from arriving."""
+    source, target = attachment(plan, sender, network), attachment(plan, receiver, network)
+    if not (source.up and target.up):
+        return True
+    return any(
+        item.interface in (None, target.interface)
+        and item.source in (None, str(source.address.ip))
+        and (item.ports is None or any(low <= port <= high for low, high in item.ports))
+        for item in plan.host(receiver).barriers
+    )

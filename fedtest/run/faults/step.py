@@ -1,0 +1,41 @@
+"""One thing to do for a fault, and what came of it: what the two sides tell each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from fedtest.engine.base import ProcessKey
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.errors import FedtestError
+    from fedtest.plan_faults import FaultPlan, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """To apply a fault or to heal it, for one of its turns.
+
+    `pids` has the processes concerned, None for one that is not running.
+    """
+
+    fault: FaultPlan
+    turn: Turn
+    action: Literal["apply", "heal"]
+    pids: dict[ProcessKey, int | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a step.
+
+    `at`: when it took effect, in seconds of the run. `found`: what was
+    measured, in words; `error`: why it failed. `hosts`: those that were
+    switched off and on, each as it was last seen before and as it was read back.
+    """
+
+    step: Step
+    at: float
+    found: str = ""
+    error: FedtestError | None = None
+    hosts: dict[str, tuple[Snapshot, Snapshot]] = field(default_factory=dict)

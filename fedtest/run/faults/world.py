@@ -1,0 +1,171 @@
+"""What the hosts are like now, and how they are made to match the faults in effect.
+
+What should be there is a plan (`desired`); what differs from the plan that was
+made real last is changed, host by host, and read back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fedtest.engine.inside import hosts_file
+from fedtest.errors import NotAsPlanned
+from fedtest.links import admission, apply, barriers, interfaces, readback
+from fedtest.links.commands import Commands
+from fedtest.run.faults.desired import desired
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from fedtest.engine.base import Engine, Prepared, RunTag
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.links.mechanism import Mechanism
+    from fedtest.plan import HostPlan, Plan
+    from fedtest.scenario.base import Part
+
+DEADLINE = 60.0
+_WRITE_NAMES = "cat > /etc/hosts <<'FEDTEST_NAMES'\n{text}FEDTEST_NAMES\n"
+
+
+class World:
+    """The hosts of a run. Used by one thread.
+
+    `base` is the plan without faults, `now` the plan that the hosts match.
+    `off` and `paused` are hosts that faults have switched off or halted.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        run: RunTag,
+        plan: Plan,
+        prepared: Prepared,
+        mechanism: Callable[[], Mechanism],
+    ) -> None:
+        self.engine = engine
+        self.run = run
+        self.base = plan
+        self.now = plan
+        self.off: frozenset[str] = frozenset()
+        self.paused: frozenset[str] = frozenset()
+        self._prepared = prepared
+        self._mechanism = mechanism
+        self._active: list[Part] = []
+
+    def add(self, spec: Part) -> None:
+        """The fault is in effect from now on. NotAsPlanned, EngineError."""
+        self._active.append(spec)
+        self._match()
+
+    def remove(self, spec: Part) -> None:
+        """The fault is over."""
+        self._active = [item for item in self._active if item is not spec]
+        self._match()
+
+    def switch_on(self, host: str) -> Snapshot:
+        """A host that is off is started, and as it should be, faults in effect included."""
+        alone = replace(self.base, hosts=(self.base.host(host),))
+        found = self.engine.realise(alone, self.run, self._prepared, lambda _: None, DEADLINE)
+        self.off -= {host}
+        target = desired(self.base, self._active)
+        self._change(self.base, target, {host}, anew=True)
+        return found[host]
+
+    def _match(self) -> None:
+        target = desired(self.base, self._active)
+        hosts = {host.name for host in target.hosts} - self.off
+        self._change(self.now, target, hosts)
+        self.now = target
+
+    def _change(self, before: Plan, after: Plan, hosts: set[str], *, anew: bool = False) -> None:
+        """From one plan to another on `hosts`; `anew`: nothing of either is there yet."""
+        pairs = [(before.host(name), after.host(name)) for name in sorted(hosts)]
+        reshaped = self._interfaces(pairs)
+        self._links(before, after, {host.name for _, host in pairs}, reshaped, anew=anew)
+        self._admission([host for _, host in pairs if anew or host.name in reshaped])
+        self._read_back(
+            {
+                new.name: barriers.script(new)
+                for old, new in pairs
+                if old.barriers != new.barriers or (anew and new.barriers)
+            },
+            lambda name, told: barriers.differences(after.host(name), told),
+        )
+        self._names([new for old, new in pairs if old.names != new.names])
+
+    def _interfaces(self, pairs: Iterable[tuple[HostPlan, HostPlan]]) -> set[str]:
+        changes: dict[str, list[interfaces.Change]] = {}
+        for old, new in pairs:
+            for was, is_now in zip(old.attachments, new.attachments, strict=True):
+                key = (was.interface, was.address, was.up)
+                if key != (is_now.interface, is_now.address, is_now.up):
+                    changes.setdefault(new.name, []).append((was, is_now))
+        self._read_back(
+            {name: interfaces.script(some) for name, some in changes.items()},
+            lambda name, told: interfaces.differences(changes[name], told),
+        )
+        return set(changes)
+
+    def _links(
+        self, before: Plan, after: Plan, hosts: set[str], reshaped: set[str], *, anew: bool
+    ) -> None:
+        if not (before.conditioned or after.conditioned):
+            return
+        chosen = self._mechanism()
+        old = {} if anew else apply.plan_commands(before, chosen)
+        new = apply.plan_commands(after, chosen)
+        scripts = {}
+        for name in hosts:
+            was, wanted = old.get(name), new.get(name)
+            same = (was.lines if was else []) == (wanted.lines if wanted else [])
+            if same and not (wanted and name in reshaped):
+                continue
+            names = [nic.interface for nic in after.host(name).attachments]
+            scripts[name] = apply.script(wanted or Commands(), names)
+        self._read_back(
+            scripts,
+            lambda name, told: readback.differences(new[name], told) if name in new else [],
+        )
+
+    def _admission(self, hosts: Iterable[HostPlan]) -> None:
+        wanted = {
+            host.name: host for host in hosts if host.firewall is not None or host.ports_in_use
+        }
+        commands = {name: admission.plan_admission(host) for name, host in wanted.items()}
+        self._read_back(
+            {name: admission.script(item) for name, item in commands.items()},
+            lambda name, told: admission.differences(wanted[name], told),
+        )
+        self._run({name: admission.after_attempts() for name in wanted})
+
+    def _names(self, hosts: list[HostPlan]) -> None:
+        texts = {host.name: hosts_file(host.names) for host in hosts}
+        if not texts:
+            return
+        scripts = {name: _WRITE_NAMES.format(text=text) for name, text in texts.items()}
+        self.engine.condition(self.run, scripts, DEADLINE, inside=True)
+        found = self.engine.observe(self.run, texts, DEADLINE)
+        _refuse(
+            [
+                f"host {name}: /etc/hosts is not what it should be"
+                for name, text in texts.items()
+                if found[name].hosts_file.rstrip("\n") != text.rstrip("\n")
+            ]
+        )
+
+    def _read_back(
+        self, scripts: Mapping[str, str], differences: Callable[[str, str], list[str]]
+    ) -> None:
+        told = self._run(scripts)
+        _refuse(
+            [f"host {name}: {line}" for name in scripts for line in differences(name, told[name])]
+        )
+
+    def _run(self, scripts: Mapping[str, str]) -> Mapping[str, str]:
+        return self.engine.condition(self.run, scripts, DEADLINE) if scripts else {}
+
+
+def _refuse(found: list[str]) -> None:
+    if found:
+        raise NotAsPlanned("\n".join(found))
