@@ -25,7 +25,7 @@ from fedtest.plan_links import (
     port_plans,
 )
 from fedtest.plan_names import DnsPlan, dns_plans, own_names, resolved, usual_names
-from fedtest.plan_routes import ForwardPlan, RoutePlan, route_plans
+from fedtest.plan_routes import ForwardPlan, RoutePlan, closed_plans, forwarded, route_plans
 from fedtest.scenario.base import Part
 from fedtest.scenario.template import expand, plan_lookups
 
@@ -71,6 +71,7 @@ class ImagePlan:
 class NetworkPlan:
     """One layer-2 segment. `fixed`: the scenario asked for this very subnet.
 
+    `forwarded`: packets of other networks pass here, too, and must not be dropped.
     `mtu` None: the engine's usual one. `pairs` has each way between hosts that
     is not as the sender's attachment says.
     """
@@ -84,6 +85,7 @@ class NetworkPlan:
     pairs: tuple[PairPlan, ...] = ()
     ipv4: bool = True
     subnet6: IPv6Network | None = None
+    forwarded: bool = False
 
     @property
     def subnets(self) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -130,7 +132,8 @@ class HostPlan:
     """A machine of the testbed.
 
     `names` is the whole of its /etc/hosts beyond localhost, in order:
-    (address, names). `data` maps the name of a data set to its directory.
+    (address, names). `closed` are ways out that must not be. `data` maps the
+    name of a data set to its directory.
     """
 
     name: str
@@ -141,13 +144,14 @@ class HostPlan:
     firewall: FirewallPlan | None = None
     ports_in_use: tuple[PortPlan, ...] = ()
     routes: tuple[RoutePlan, ...] = ()
+    closed: tuple[RoutePlan, ...] = ()
     forward: ForwardPlan | None = None
     dns: tuple[DnsPlan, ...] = ()
 
     @property
     def settled(self) -> bool:
         """Whether its network is to be set up beyond what engines do."""
-        return bool(self.routes or self.forward or self.dns) or any(
+        return bool(self.routes or self.closed or self.forward or self.dns) or any(
             item.settled for item in self.attachments
         )
 
@@ -225,6 +229,7 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
             pairs=tuple(pair_plans(scenario, name)),
             ipv4=network.ipv4,
             subnet6=addresses[name].subnet6,
+            forwarded=forwarded(scenario, name),
         )
         for name, network in scenario.networks.items()
     )
@@ -249,7 +254,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     plain: dict[str, Any] = _plain(plan)
     for host, part in zip(plain["hosts"], plan.hosts, strict=True):
         host["data"] = dict(part.data)
-        for key in ("routes", "forward", "dns"):
+        for key in ("routes", "closed", "forward", "dns"):
             if not host[key]:
                 del host[key]
         for attachment, nic in zip(host["attachments"], part.attachments, strict=True):
@@ -307,6 +312,7 @@ def _hosts(scenario: Scenario, addresses: Mapping[str, Segment]) -> tuple[HostPl
             firewall=firewall_plan(host),
             ports_in_use=port_plans(host),
             routes=route_plans(scenario, addresses, name),
+            closed=closed_plans(scenario, addresses, name),
             forward=_forward(host),
             dns=dns_plans(scenario, host, known),
         )

@@ -70,10 +70,22 @@ def own_names(usual: Names, host: Host, known: Mapping[str, tuple[str, ...]]) ->
 def dns_plans(
     scenario: Scenario, host: Host, known: Mapping[str, tuple[str, ...]]
 ) -> tuple[DnsPlan, ...]:
-    """What DNS answers to this host."""
+    """What DNS answers to this host.
+
+    A name that is missing must be missing there, too: engines have a DNS of their own that knows
+    every host.
+    """
+    unknown = [name for name, value in host.names.items() if value == MISSING]
+    for name, part in scenario.hosts.items():
+        unknown += (
+            []
+            if known[name]
+            else [item for item in (name, *part.aliases) if item not in host.names]
+        )
+    answers = {**dict.fromkeys(unknown, "nxdomain"), **scenario.dns, **host.dns}
     return tuple(
         DnsPlan(name, failure=cast('Literal["nxdomain", "servfail", "silent"]', value))
         if value in FAILURES
         else DnsPlan(name, known.get(value, (value,)))
-        for name, value in {**scenario.dns, **host.dns}.items()
+        for name, value in answers.items()
     )

@@ -29,6 +29,22 @@ class RoutePlan:
         return self.to.prefixlen == 0
 
 
+def forwarded(scenario: Scenario, network: str) -> bool:
+    """Whether packets of other networks pass on the network, over a host that forwards."""
+    return any(host.forward and network in host.nics for host in scenario.hosts.values())
+
+
+def closed_plans(
+    scenario: Scenario, segments: Mapping[str, Segment], host: str
+) -> tuple[RoutePlan, ...]:
+    """Ways out that an engine may have opened, because it must let other networks' packets pass."""
+    return tuple(
+        RoutePlan(ANY[0], segments[network].gateway, nic.name)
+        for network, nic in scenario.hosts[host].nics.items()
+        if scenario.networks[network].internal and forwarded(scenario, network)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class ForwardPlan:
     """A host passes packets on. `nat`: by this interface under the host's own address."""
@@ -48,6 +64,15 @@ def route_plans(
         found += _towards(scenario, segments, host, to=to, via=route.via)
     if part.gateway is not None:
         found += _towards(scenario, segments, host, to=ANY, via=part.gateway)
+    elif closed_plans(scenario, segments, host):
+        # The engine has put its way out there perhaps, and not where it is asked for.
+        ways = [
+            RoutePlan(ANY[0], segments[network].gateway, nic.name)
+            for network, nic in part.nics.items()
+            if not scenario.networks[network].internal
+            and any(item.version == 4 for item in segments[network].own[host])
+        ]
+        found += ways[:1]
     return tuple(found)
 
 

@@ -128,9 +128,9 @@ class Settings:
 _RECORD = "settings.json in the run's directory has all that was done and read."
 _ANSWERS = f"Is somebody at that address, on that network? {_RECORD}"
 _FORWARDING = (
-    "Where the machine shows bridged packets to its iptables, an engine drops those of other "
-    "networks: give the networks `internal: false`, or run `sysctl "
-    f"net.bridge.bridge-nf-call-iptables=0` where the engine runs. {_RECORD}"
+    "Where the kernel shows bridged packets to iptables, a firewall of the engine's machine may "
+    "drop those of other networks: look at `iptables -S FORWARD` there, or run `sysctl "
+    f"net.bridge.bridge-nf-call-iptables=0`. {_RECORD}"
 )
 
 

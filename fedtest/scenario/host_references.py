@@ -11,7 +11,7 @@ from fedtest.scenario.problems import Finding, listed, shown
 from fedtest.scenario.resolution import FAILURES, MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from fedtest.scenario.draft import Draft
     from fedtest.scenario.hosts import Host
@@ -168,6 +168,12 @@ def _via_address(draft: Draft, name: str, host: Host, loc: Loc, via: str) -> Ite
     own = {str(item) for nic in host.nics.values() for item in (nic.ip, nic.ip6)}
     if str(address) in own:
         yield Finding(loc, "the host's own address", found=via, allowed="another host's address")
+    for network in host.nics:
+        part = draft.networks.get(network)
+        if part is not None and part.internal and address in _engines(draft, network):
+            message = f"nobody is at that address of network {network}, which is internal"
+            yield Finding(loc, message, found=via, allowed="a host's name or address")
+            return
     subnets = [
         subnet
         for network in host.nics
@@ -185,6 +191,17 @@ def _via_address(draft: Draft, name: str, host: Host, loc: Loc, via: str) -> Ite
             "a host's name; or a `subnet` for the network"
         )  # fmt: skip
         yield Finding(loc, message, found=via, allowed=allowed)
+
+
+def _engines(draft: Draft, network: str) -> Collection[object]:
+    """The address that an engine may have on a network."""
+    part = draft.networks.get(network)
+    if part is None or part.subnet is None:
+        return set()
+    hosts = {
+        host.nics[network].ip for host in draft.hosts.values() if host and network in host.nics
+    }
+    return {part.gateway or part.subnet.network_address + 1} - hosts
 
 
 def _families(draft: Draft, host: str, network: str) -> set[int] | None:

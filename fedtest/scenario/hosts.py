@@ -130,7 +130,8 @@ class Nic(Part):
     ip: NicIp | None = Field(
         default=None,
         description="Its address, if it matters; the network then needs a `subnet`. `none`: it has "
-        "no IPv4 address, and where names resolve there is none for the host.",
+        "no IPv4 address; if it is where names resolve, and has no IPv6 either, nobody knows the "
+        "host's name.",
     )
     ip6: NicIp6 | None = Field(
         default=None,
@@ -184,7 +185,8 @@ class Host(Part):
         default_factory=dict,
         max_length=MOST,
         description="What this host's /etc/hosts says where it differs from the others': an "
-        "address, another host (its addresses), or `missing` (nothing about that name). "
+        "address, another host (its addresses), or `missing` (nothing about that name, and no DNS "
+        "knows it, unless `dns` has it). "
         "`server1: 127.0.1.1` on server1 itself is what Debian's installer writes.",
     )
     dns: dict[DomainName, DnsAnswer] = Field(
@@ -207,10 +209,9 @@ class Host(Part):
     forward: Annotated[Forward | None, BeforeValidator(_forward)] = Field(
         default=None,
         description="Whether it passes packets on between its networks: `true`, or the mapping. "
-        "Measured from each host that has a way through it to one behind it. On Docker, bridged "
-        "packets may come by the machine's iptables (`net.bridge.bridge-nf-call-iptables` is 1), "
-        "and Docker drops those of other networks on an internal one: the run is then invalid, "
-        "unless the networks have `internal: false`.",
+        "Measured from each host that has a way through it to one behind it. Its networks are "
+        "not `internal` to Docker, which would drop the packets; there is no way out all the "
+        "same, since nothing is masqueraded and hosts get no default route but their `gateway`.",
     )
     firewall: Firewall | None = Field(
         default=None, description="What it lets in; without it everything."

@@ -36,10 +36,10 @@ def plan_settings(host: HostPlan) -> Commands:
     for item in host.attachments:
         _attachment(found, item)
     _forward(found, host)
+    for route in host.closed:
+        found.shell(f"{_ip_route('del', route)} 2>/dev/null || true")
     for route in host.routes:
-        family = _FAMILIES[route.to.version][1]
-        found.run("ip", family, "route", "replace", route.to, "via", route.via,
-                  "dev", route.interface)  # fmt: skip
+        found.shell(_ip_route("replace", route))
     found.lines.append(end(_DNS))
     if host.dns:
         answers = {item.name: item.failure or list(item.addresses) for item in host.dns}
@@ -53,6 +53,12 @@ def plan_settings(host: HostPlan) -> Commands:
 def script(commands: Commands) -> str:
     """Does it, and prints what is there for `differences`."""
     return "\n".join(["set -eu", *commands.lines, _READING]) + "\n"
+
+
+def _ip_route(verb: str, route: RoutePlan) -> str:
+    family = _FAMILIES[route.to.version][1]
+    words = ("ip", family, "route", verb, route.to, "via", route.via, "dev", route.interface)
+    return shlex.join(map(str, words))
 
 
 def _attachment(to: Commands, item: AttachmentPlan) -> None:
@@ -118,6 +124,13 @@ def differences(host: HostPlan, told: str) -> Iterator[str]:
         for route in host.routes:
             if route.to.version == version:
                 yield from _route(route, routes)
+        yield from (
+            f"there is a way out via {route.via} dev {route.interface}"
+            for route in host.closed
+            if route.to.version == version
+            and (str(route.via), route.interface) in _ways(routes, "default")
+            and route not in host.routes
+        )
         forwards = parts.get(f"forwarding {version}") == "1"
         if host.forward is not None and _has(host, version) and not forwards:
             yield f"it does not forward IPv{version}"
@@ -142,11 +155,15 @@ def _routes(text: str) -> list[dict[str, Any]]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
+def _ways(there: list[dict[str, Any]], name: str) -> list[tuple[Any, Any]]:
+    return [(item.get("gateway"), item.get("dev")) for item in there if item.get("dst") == name]
+
+
 def _route(route: RoutePlan, there: list[dict[str, Any]]) -> Iterator[str]:
     """Exactly one, and that as planned: of two the kernel would take one."""
     single = route.to.prefixlen == route.to.max_prefixlen
     name = "default" if route.default else str(route.to.network_address if single else route.to)
-    ways = [(item.get("gateway"), item.get("dev")) for item in there if item.get("dst") == name]
+    ways = _ways(there, name)
     if ways != [(str(route.via), route.interface)]:
         has = ", ".join(f"via {via} dev {device}" for via, device in ways) or "none"
         yield f"the route to {name} should be via {route.via} dev {route.interface}, it is {has}"

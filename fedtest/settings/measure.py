@@ -46,6 +46,8 @@ def pings(plan: Plan, hosts: Sequence[str]) -> tuple[list[Ping], list[str]]:
             found.setdefault((ping.host, ping.address), ping)
         for route in host.routes:
             behind = paths.behind(host, route)
+            if behind is None and paths.owner(route.via) is None:
+                continue  # Nobody says that something is behind it.
             if behind is None:
                 untold.append(
                     f"host {host.name}: nobody is behind {route.via} whose answers come back"

@@ -35,6 +35,10 @@ class Paths:
             for address in item.addresses
         }
 
+    def owner(self, address: Address) -> str | None:
+        """Whose address it is."""
+        return self._owner.get(address)
+
     def behind(self, host: HostPlan, route: RoutePlan) -> tuple[Address, Arrival] | None:
         """An address of another host that this route leads to, and from where answers come back."""
         source = _address(host, route.interface, route.via.version)
@@ -44,7 +48,9 @@ class Paths:
             if owner == host.name or _next(host, address) != (route.interface, route):
                 continue
             there = self.walk(host.name, source, address)
-            if there is not None and there.host == owner and self._comes_back(host, source, there):
+            # The next hop itself answers whether it forwards or not.
+            forwarded = there is not None and there.host == owner and there.over
+            if there is not None and forwarded and self._comes_back(host, source, there):
                 return address, there
         return None
 

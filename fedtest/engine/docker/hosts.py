@@ -130,6 +130,8 @@ class Hosts:
                     # user's processes have; nothing outside the host is reached by it.
                     cap_add=["SYS_PTRACE"],
                     shm_size=_SHM,
+                    # The machine itself forwards, for its containers, and a host would, too.
+                    sysctls={"net.ipv4.ip_forward": "0"},
                     log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
                     mounts=[
                         Mount(target, self._prepared.data[name], type="volume", read_only=True)

@@ -1,0 +1,345 @@
+"""What hosts' networks have on real hosts: each kind works, and is noticed when it does not."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from fedtest.engine.docker.engine import DockerEngine
+from fedtest.run.observer import Observer
+from fedtest.run.result import Result, Verdict
+from fedtest.run.runner import Runner
+from fedtest.scenario.load import loads
+from fedtest.settings import make
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from conftest import CommandLine
+
+TWO = """
+fedtest: 1
+name: two
+networks:
+  mgmt: {}
+  data: NETWORK
+hosts:
+  a: {nics: {mgmt: mgmt0, data: A}MORE}
+  b: {nics: {mgmt: mgmt0, data: B}}
+"""
+ROUTED = """
+fedtest: 1
+name: routed
+networks: {left: LEFT, right: RIGHT}
+hosts:
+  a: {nics: {left: eth0}GATEWAY}
+  r: {nics: {left: eth0, right: eth1}FORWARD}
+  b: {nics: {right: eth0}BACK}
+"""
+
+
+def two(
+    network: str = "{}", a: str = "eth0", b: str = "ib0", more: str = "", rest: str = ""
+) -> str:
+    text = TWO.replace("NETWORK", network).replace("MORE", more).replace(" A}", f" {a}}}")
+    return text.replace(" B}", f" {b}}}") + rest
+
+
+def routed(
+    forward: str = ", forward: true",
+    gateway: str = ", gateway: r",
+    back: str = ", gateway: r",
+    rest: str = "",
+    networks: str = "{}",
+) -> str:
+    text = ROUTED.replace("FORWARD", forward).replace("GATEWAY", gateway).replace("BACK", back)
+    return text.replace("LEFT", networks).replace("RIGHT", networks) + rest
+
+
+def process(run: str, host: str = "a", more: str = "") -> str:
+    return f"processes: {{work: {{hosts: [{host}], run: {json.dumps(run)}{more}}}}}\n"
+
+
+def passed(fedtest: CommandLine, text: str, host: str = "a") -> list[str]:
+    """The log of `work` in a run that passed."""
+    done = fedtest("run", fedtest.scenario("nets", text))
+    assert done.code == 0, done.out + done.err
+    log = done.runs / "latest" / "logs" / f"{host}.work.log"
+    return log.read_text(encoding="utf-8").splitlines()
+
+
+def settings(fedtest: CommandLine) -> dict[str, Any]:
+    (entry,) = json.loads((fedtest.runs / "latest" / "settings.json").read_text())
+    return dict(entry)
+
+
+def test_an_interface_has_its_mac_address_and_another_has_no_address(fedtest: CommandLine) -> None:
+    text = two(
+        a='{name: eth0, mac: "02:00:00:00:00:AA"}',
+        b="{name: ib0, ip: none}",
+        rest="resolve: data\n"
+        + process("cat /sys/class/net/${{ nics.data.name }}/address; getent hosts b || echo none"),
+    )
+    assert passed(fedtest, text) == ["02:00:00:00:00:aa", "none"]
+    found = json.loads((fedtest.runs / "latest" / "hosts" / "b.before.json").read_text())
+    assert found["interfaces"]["ib0"]["addresses"] == []
+
+
+LISTEN = """
+import socket, sys
+server = socket.create_server((sys.argv[1], 5000), family=socket.AF_INET6)
+if sys.argv[2] == "serve":
+    server.accept()[0].sendall(b"heard")
+"""
+HOLD = """
+import socket, sys, time
+server = socket.create_server((sys.argv[1], 6000), family=socket.AF_INET6)
+time.sleep(6)
+"""
+TALK = """
+import socket, time
+end = time.monotonic() + 20
+while True:
+    try:
+        connection = socket.create_connection(("b", 5000))
+        break
+    except ConnectionRefusedError:
+        assert time.monotonic() < end
+print(connection.recv(9).decode(), connection.getpeername()[0])
+time.sleep(1)
+"""
+
+
+def test_an_ipv6_network_carries_names_templates_and_checks(fedtest: CommandLine) -> None:
+    serve = ["python3", "-c", LISTEN, "${{ nics.data.ip6 }}", "serve"]
+    hold = ["python3", "-c", HOLD, "${{ nics.data.ip6 }}"]
+    talk = ["python3", "-c", TALK]
+    text = two(
+        '{ipv4: false, subnet6: "fd00:12::/64"}',
+        b='{name: ib0, ip6: "fd00:12::b"}',
+        rest=f"""resolve: data
+groups: {{pair: {{members: [b, a], network: data}}}}
+processes:
+  serve: {{hosts: [b], run: {json.dumps(serve)}}}
+  hold: {{hosts: [b], run: {json.dumps(hold)}}}
+  work: {{hosts: [a], run: {json.dumps(talk)}, env: {{B: "${{{{ pair.master }}}}"}}}}
+checks:
+  - sockets: {{process: work, local: "${{{{ nics.data.ip6 }}}}", remote: data}}
+  - sockets: {{process: work, remote: "fd00:0012::b"}}
+  - sockets: {{process: hold, listen: {{port: 6000, local: "${{{{ nics.data.ip6 }}}}"}}}}
+  - reach: {{from: a, to: b, network: data, port: 6000}}
+    eventually: 10s
+  - reach: {{from: a, to: b, network: data, port: 6001, reachable: false}}
+""",
+    )
+    assert passed(fedtest, text) == ["heard fd00:12::b"]
+
+
+GLOO = """
+import os, torch, torch.distributed as dist
+rank = int(os.environ["RANK"])
+dist.init_process_group("gloo", rank=rank, world_size=2)
+total = torch.ones(100_000) * (rank + 1)
+dist.all_reduce(total)
+assert total.eq(3).all()
+print("sum", int(total[0]))
+"""
+
+
+def test_gloo_reduces_over_an_interface_with_ipv6_only(fedtest: CommandLine) -> None:
+    text = two(
+        "{ipv4: false, ipv6: true}",
+        rest=f"""groups: {{pair: {{members: [a, b], network: data}}}}
+processes:
+  work:
+    hosts: pair
+    run: {json.dumps(["python3", "-c", GLOO])}
+    env:
+      MASTER_ADDR: "${{{{ pair.master }}}}"
+      MASTER_PORT: "${{{{ pair.port }}}}"
+      RANK: "${{{{ pair.rank }}}}"
+      GLOO_SOCKET_IFNAME: "${{{{ nics.data.name }}}}"
+    deadline: 60s
+checks:
+  - bytes: {{group: pair, network: data, direction: tx, min: 100kB}}
+  - bytes: {{group: pair, network: mgmt, direction: tx, max: 10kB}}
+""",
+    )
+    assert passed(fedtest, text)[-1] == "sum 3"
+
+
+WHO = """
+import socket
+server = socket.create_server(("", 5000))
+connection, sender = server.accept()
+print("from", sender[0])
+"""
+CONNECT = """
+import socket, sys, time
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    try:
+        socket.create_connection((sys.argv[1], 5000), 5).recv(1)
+        break
+    except ConnectionRefusedError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("nat", [True, False])
+def test_a_host_forwards_between_its_networks_under_its_own_address_or_not(
+    fedtest: CommandLine, nat: bool
+) -> None:
+    connect = ["python3", "-c", CONNECT, "${{ hosts.b.nics.right.ip }}"]
+    rest = f"""processes:
+  work: {{hosts: [b], run: {json.dumps(["python3", "-c", WHO])}}}
+  connect: {{hosts: [a], run: {json.dumps(connect)}, deadline: 30s}}
+  none: {{hosts: [r, b], run: "! ip route | grep default"}}
+"""
+    if nat:
+        text = routed(", forward: {nat: right}", back="", rest=rest)
+    else:
+        text = routed(back=", routes: [{to: left, via: r}]", rest=rest)
+    (line,) = passed(fedtest, text, "b")
+    plan = json.loads((fedtest.runs / "latest" / "plan.json").read_text())
+    address = {
+        (host["name"], item["network"]): item["address"].partition("/")[0]
+        for host in plan["hosts"]
+        for item in host["attachments"]
+    }
+    assert line == f"from {address['r', 'right'] if nat else address['a', 'left']}"
+    through = [item["what"] for item in settings(fedtest)["answers"] if item["over"]]
+    assert through[:1] == ["host b through r"]
+
+
+def test_a_host_forwards_ipv6(fedtest: CommandLine) -> None:
+    ping = "ping -c 1 -W 2 -q ${{ hosts.b.nics.right.ip6 }} > /dev/null && echo there"
+    text = routed(rest=process(ping), networks="{ipv4: false, ipv6: true}")
+    assert passed(fedtest, text) == ["there"]
+
+
+def test_a_host_that_is_not_to_forward_does_not(fedtest: CommandLine) -> None:
+    text = ROUTED.replace("LEFT", "{subnet: 10.78.9.0/24}").replace("RIGHT", "{}")
+    text = text.replace("GATEWAY", ", gateway: 10.78.9.3").replace("FORWARD", "")
+    ping = "ping -c 1 -W 1 ${{ hosts.r.nics.left.ip }} > /dev/null && ! ping -c 1 -W 1 "
+    ping += "${{ hosts.b.nics.right.ip }} > /dev/null && cat /proc/sys/net/ipv4/ip_forward"
+    passed(fedtest, text.replace("BACK", "") + process(ping))
+
+
+def test_names_lead_where_a_host_says_and_nowhere_else(fedtest: CommandLine) -> None:
+    more = ", aliases: [head], names: {a: 127.0.1.1, b: missing, c: 192.0.2.7, d: b}"
+    text = two(more=more, rest="""processes:
+  work: {hosts: [a], run: "for name in a b c d; do getent hosts $name || echo no $name; done"}
+  other: {hosts: [b], run: "getent hosts head"}
+""")  # fmt: skip
+    a, b, c, d = (" ".join(line.split()) for line in passed(fedtest, text))
+    assert (a, b, c) == ("127.0.1.1 a", "no b", "192.0.2.7 c")
+    assert d.endswith(" d")
+    other = (fedtest.runs / "latest" / "logs" / "b.other.log").read_text(encoding="utf-8")
+    assert other.split()[1:] == ["a", "head"]
+
+
+RESOLVE = """
+import socket
+for name in ("web.example", "six.example", "gone.example", "bad.example", "unknown.example"):
+    try:
+        print(name, *sorted({item[4][0] for item in socket.getaddrinfo(name, 80)}))
+    except socket.gaierror as error:
+        print(name, error.strerror)
+print(socket.gethostbyaddr("192.0.2.7")[0])
+"""
+
+
+def test_dns_answers_as_it_is_told_and_not_at_all_where_it_is_told_that(
+    fedtest: CommandLine,
+) -> None:
+    dns = (
+        'dns: {web.example: 192.0.2.7, six.example: "2001:db8::7", gone.example: nxdomain,'
+        " bad.example: servfail}\n"
+    )
+    silent = "getent hosts dead.example; echo $?"
+    text = two(more=", dns: {dead.example: silent}", rest=dns + f"""processes:
+  work: {{hosts: [a], run: {json.dumps(["python3", "-c", RESOLVE])}}}
+  silent: {{hosts: [a], run: {json.dumps(silent)}, deadline: 60s}}
+checks:
+  - time:
+      from: {{process: silent, state: started}}
+      to: {{process: silent, state: exited}}
+      within: 50s
+""")  # fmt: skip
+    assert passed(fedtest, text) == [
+        "web.example 192.0.2.7",
+        "six.example 2001:db8::7",
+        "gone.example Name or service not known",
+        "bad.example Temporary failure in name resolution",
+        "unknown.example Name or service not known",
+        "web.example",
+    ]
+    log = (fedtest.runs / "latest" / "logs" / "a.silent.log").read_text(encoding="utf-8")
+    assert log == "2\n"
+
+
+def broken(runs: Path, text: str) -> Result:
+    result = Runner(loads(text).scenario, DockerEngine, Observer(), runs).run()
+    assert result.verdict is Verdict.INVALID
+    assert result.processes == ()
+    return result
+
+
+def tampering(old: str, new: str) -> Callable[[Any], str]:
+    original = make.script
+
+    def tampered(item: Any) -> str:
+        whole = original(item)
+        return whole.replace(old, new)
+
+    return tampered
+
+
+MAC = '{name: eth0, mac: "02:00:00:00:00:0a"}'
+# Each of these is broken on purpose: what is asked for is not what is done.
+BROKEN = [
+    (two(a=MAC), "00:0a", "00:0b", "should have the MAC address 02:00:00:00:00:0a"),
+    (two(b="{name: ib0, ip: none}"), "flush", "show", "should have no IPv4 address"),
+    (two("{ipv6: true}"), "::1/64", "::9/64", "::1/64, it has"),
+    (routed(), "echo 1 >", "echo 0 >", "host r: it does not forward IPv4"),
+    (routed(", forward: {nat: right}", back=""), "-o eth1", "-o eth0", "does not masquerade IPv4"),
+    (routed(), "route replace", "route show", "the route to default should be via"),
+    (
+        two(rest="dns: {web.example: 192.0.2.7}\n"),
+        '["192.0.2.7"]', '["192.0.2.8"]',
+        "DNS should answer 192.0.2.7 to web.example, it answers 192.0.2.8",
+    ),
+    (two(rest="dns: {x.example: silent}\n"), '"silent"}', '"nxdomain"}', "silent to x.example"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: str(case[1]))
+def test_a_network_that_is_not_as_asked_for_makes_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, case: tuple[str, str, str, str]
+) -> None:
+    text, old, new, said = case
+    monkeypatch.setattr(make, "script", tampering(old, new))
+    assert said in broken(tmp_path, text).problems[0].message
+
+
+def test_a_host_that_drops_what_it_should_forward_makes_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """All reads back as it should, and only the measuring tells."""
+    original = make.script
+    monkeypatch.setattr(
+        make, "script", lambda item: f"iptables -w -P FORWARD DROP\n{original(item)}"
+    )
+    (problem,) = broken(tmp_path, routed()).problems
+    assert "host a: host b through r" in problem.message
+    assert "does not answer" in problem.message
+
+
+def test_a_gateway_that_nobody_has_makes_the_run_invalid(tmp_path: Path) -> None:
+    text = two("{subnet: 10.78.8.0/24}", more=", gateway: 10.78.8.77")
+    (problem,) = broken(tmp_path, text).problems
+    assert "host a: the next hop to 0.0.0.0/0 (10.78.8.77) does not answer" in problem.message
