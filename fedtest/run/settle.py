@@ -102,10 +102,7 @@ class Settings:
             answered = {**asdict(item), "answers": item not in left}
             entry["answers"].append(answered)
             self._events.add("way tried", item.host, way=answered)
-        _refuse(
-            [str(item) for item in left],
-            _FORWARDING if any(item.over for item in left) else _ANSWERS,
-        )
+        _refuse([str(item) for item in left], _ANSWERS)
 
     def _ask(self, plan: Plan, names: list[str], entry: dict[str, Any]) -> None:
         dns = {name: plan.host(name).dns for name in names if plan.host(name).dns}
@@ -126,11 +123,11 @@ class Settings:
 
 
 _RECORD = "settings.json in the run's directory has all that was done and read."
-_ANSWERS = f"Is somebody at that address, on that network? {_RECORD}"
-_FORWARDING = (
-    "Where the kernel shows bridged packets to iptables, a firewall of the engine's machine may "
-    "drop those of other networks: look at `iptables -S FORWARD` there, or run `sysctl "
-    f"net.bridge.bridge-nf-call-iptables=0`. {_RECORD}"
+_ANSWERS = (
+    "If somebody is at that address: where the kernel shows bridged packets to iptables, a "
+    "firewall of the engine's machine may drop them; look at `iptables -S FORWARD` and `ip6tables "
+    "-S FORWARD` there, or run `sysctl net.bridge.bridge-nf-call-iptables=0 "
+    f"net.bridge.bridge-nf-call-ip6tables=0`. {_RECORD}"
 )
 
 

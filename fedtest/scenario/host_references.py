@@ -13,6 +13,7 @@ from fedtest.scenario.resolution import FAILURES, MISSING
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from fedtest.scenario.checks.reach import ReachCheck
     from fedtest.scenario.draft import Draft
     from fedtest.scenario.hosts import Host
     from fedtest.scenario.problems import Loc
@@ -36,10 +37,21 @@ def findings(draft: Draft) -> Iterator[Finding]:
             message = f"the group's master, {master}, has no address on network {group.network}"
             yield Finding(("groups", name, "members", 0), message, allowed="a host with an address")
     for at, check in enumerate(draft.checks):
-        spec = check.reach if check else None
-        if spec and spec.network and _families(draft, spec.to, spec.network) == set():
-            message = f"host {spec.to} has no address on network {spec.network}"
-            yield Finding(("checks", at, "reach", "to"), message, allowed="a host with an address")
+        if check is not None and check.reach is not None:
+            yield from _reach(draft, ("checks", at, "reach", "to"), check.reach)
+
+
+def _reach(draft: Draft, loc: Loc, check: ReachCheck) -> Iterator[Finding]:
+    """There is an address to connect to."""
+    start, to = draft.hosts.get(check.start), draft.hosts.get(check.to)
+    if start is None or to is None:
+        return
+    networks = (
+        [check.network] if check.network else [item for item in to.nics if item in start.nics]
+    )
+    if networks and all(_families(draft, check.to, network) == set() for network in networks):
+        message = f"host {check.to} has no address on network {' or '.join(networks)}"
+        yield Finding(loc, message, allowed="a host with an address")
 
 
 def _aliases(draft: Draft) -> Iterator[Finding]:

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fedtest.engine.docker import hosts
 from fedtest.engine.docker.engine import DockerEngine
+from fedtest.engine.inside import FIRST_PROCESS
+from fedtest.plan import make_plan
+from fedtest.run.artifacts import RunDirectory
+from fedtest.run.events import EventLog
 from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
 from fedtest.run.runner import Runner
+from fedtest.run.settle import Settings
 from fedtest.scenario.load import loads
 from fedtest.settings import make
+from fedtest.subnets import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from conftest import CommandLine
+
+    from fedtest.engine.base import RunTag
+
+DEADLINE = 60.0
 
 TWO = """
 fedtest: 1
@@ -339,7 +351,55 @@ def test_a_host_that_drops_what_it_should_forward_makes_the_run_invalid(
     assert "does not answer" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (", names: {b: missing}", "host a: /etc/hosts is not what it should be"),
+        (", dns: {web.example: b}", "host a: /etc/resolv.conf is not what it should be"),
+    ],
+)
+def test_names_that_lead_elsewhere_make_the_run_invalid(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: str, said: str
+) -> None:
+    other = "127.0.0.1 localhost\n"
+    monkeypatch.setattr(hosts.inside, "FIRST_PROCESS", f"set '{other}' '{other}'\n{FIRST_PROCESS}")
+    assert said in broken(tmp_path, two(more=more)).problems[0].message
+
+
 def test_a_gateway_that_nobody_has_makes_the_run_invalid(tmp_path: Path) -> None:
     text = two("{subnet: 10.78.8.0/24}", more=", gateway: 10.78.8.77")
     (problem,) = broken(tmp_path, text).problems
     assert "host a: the next hop to 0.0.0.0/0 (10.78.8.77) does not answer" in problem.message
+
+
+WHOLE = two(
+    "{ipv6: true}",
+    a='{name: eth0, mac: "02:00:00:00:00:0a"}',
+    more=", dns: {web.example: 192.0.2.7}",
+)
+
+
+def test_a_host_is_whole_again_after_it_was_switched_off(
+    engine: DockerEngine, run: RunTag, tmp_path: Path
+) -> None:
+    scenario = loads(WHOLE).scenario
+    plan = make_plan(scenario, choose(scenario, run.id, ()))
+    prepared = engine.prepare(plan, run, print)
+    engine.realise(plan, run, prepared, print, DEADLINE)
+    directory = RunDirectory(tmp_path, "whole", run.id, datetime.now(UTC))
+    events = EventLog(tmp_path / "events.jsonl")
+    settings = Settings(engine, run, directory, events, Observer())
+    found = settings.settle(plan)
+    assert found["a"].interfaces["eth0"].mac == "02:00:00:00:00:0a"
+    # A MAC address that is not the engine's is none of its business.
+    engine.realise(plan, run, prepared, print, DEADLINE)
+
+    engine.power(run, {"a": "off"}, DEADLINE)
+    again = engine.realise(plan, run, prepared, print, DEADLINE)
+    assert again["a"].interfaces["eth0"].mac != "02:00:00:00:00:0a"
+    assert settings.settle(plan, ["a"]).keys() == {"a"}
+    assert settings.settle(plan, []) == {}
+    events.close()
+    first, second = json.loads((directory.path / "settings.json").read_text())
+    assert set(first["applied"]) == {"a", "b"}
+    assert set(second["applied"]) == {"a"}

@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface, IPv6Interface
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,23 @@ def test_every_address_is_found_with_its_prefix(captured: Snapshot) -> None:
         IPv4Interface("192.168.0.2/24"),
         IPv4Interface("172.20.0.9/16"),
     }
+
+
+def test_ipv6_addresses_are_those_that_somebody_gave(captured: Snapshot) -> None:
+    text = CAPTURE.read_text(encoding="utf-8")
+    lines = (
+        "fd000001000000000000000000000002 02 40 00 80 mgmt0\n"
+        "fe800000000000000042acfffe120002 02 40 20 80 mgmt0\n"
+        "00000000000000000000000000000001 01 80 10 80       lo\n"
+    )
+    head = "==> /proc/net/if_inet6 <==\n"
+    before, _, after = text.partition("==> /proc/net/tcp <==")
+    found = parse(f"{before.partition(head)[0]}{head}{lines}\n==> /proc/net/tcp <=={after}")
+    assert found.interfaces["mgmt0"].addresses == (
+        *captured.interfaces["mgmt0"].addresses,
+        IPv6Interface("fd00:1::2/64"),
+    )
+    assert found.interfaces["lo"].addresses == (IPv6Interface("::1/128"),)
 
 
 def test_an_interface_that_is_down_has_no_address_that_could_be_used(captured: Snapshot) -> None:
