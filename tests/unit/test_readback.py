@@ -137,10 +137,11 @@ class TestSettled:
         change(there, "a", "eth0", mac=other, addresses=(one.address,))
         change(there, "a", "eth1", addresses=(two.address,))
         compare(self.plan, there, settled=False)
+        where = "host a: interface"
         assert lines(self.plan, there) == [
-            f"host a: interface eth0 (network x) should have {one.address6}, it has {one.address}",
-            f"host a: interface eth0 (network x) should have the MAC address {one.mac}, it has {other}",
-            f"host a: interface eth1 (network y) should have no IPv4 address, it has {two.address}",
+            f"{where} eth0 (network x) should have {one.address6}, it has {one.address}",
+            f"{where} eth0 (network x) should have the MAC address {one.mac}, it has {other}",
+            f"{where} eth1 (network y) should have no IPv4 address, it has {two.address}",
         ]
 
     def test_another_server_of_names_is_told(self, there: dict[str, Snapshot]) -> None:
