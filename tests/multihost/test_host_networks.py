@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from network_scenarios import ROUTED, process, routed, two
 
-from fedtest.engine.docker.engine import DockerEngine
 from fedtest.plan import make_plan
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.events import EventLog
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from conftest import CommandLine
 
     from fedtest.engine.base import RunTag
+    from fedtest.engine.docker.engine import DockerEngine
 
 DEADLINE = 60.0
 
@@ -62,7 +62,7 @@ if sys.argv[2] == "serve":
 HOLD = """
 import socket, sys, time
 server = socket.create_server((sys.argv[1], 6000), family=socket.AF_INET6)
-time.sleep(6)
+time.sleep(8)
 """
 TALK = """
 import socket, time
@@ -74,7 +74,7 @@ while True:
     except ConnectionRefusedError:
         assert time.monotonic() < end
 print(connection.recv(9).decode(), connection.getpeername()[0])
-time.sleep(1)
+time.sleep(8)  # A busy machine looks at sockets less often.
 """
 
 
@@ -117,7 +117,8 @@ print("sum", int(total[0]))
 def test_gloo_reduces_over_an_interface_with_ipv6_only(fedtest: CommandLine) -> None:
     text = two(
         "{ipv4: false, ipv6: true}",
-        rest=f"""groups: {{pair: {{members: [a, b], network: data}}}}
+        rest=f"""resolve: data
+groups: {{pair: {{members: [a, b], network: data}}}}
 processes:
   work:
     hosts: pair
@@ -127,7 +128,7 @@ processes:
       MASTER_PORT: "${{{{ pair.port }}}}"
       RANK: "${{{{ pair.rank }}}}"
       GLOO_SOCKET_IFNAME: "${{{{ nics.data.name }}}}"
-    deadline: 60s
+    deadline: 120s
 checks:
   - bytes: {{group: pair, network: data, direction: tx, min: 100kB}}
   - bytes: {{group: pair, network: mgmt, direction: tx, max: 10kB}}
