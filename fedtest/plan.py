@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, fields, is_dataclass, replace
-from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedtest.plan_addresses import allocate
+from fedtest.plan_addresses import segments
 from fedtest.plan_faults import FaultPlan, fault_plans
 from fedtest.plan_links import (
     BarrierPlan,
@@ -27,15 +26,24 @@ from fedtest.plan_links import (
     pair_plans,
     port_plans,
 )
+from fedtest.plan_names import DnsPlan, dns_plans, own_names, resolved, usual_names
+from fedtest.plan_routes import ForwardPlan, RoutePlan, closed_plans, forwarded, route_plans
 from fedtest.scenario.base import Part
 from fedtest.scenario.template import expand, plan_lookups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from ipaddress import IPv4Address, IPv4Network
+    from ipaddress import (
+        IPv4Address,
+        IPv4Interface,
+        IPv4Network,
+        IPv6Address,
+        IPv6Interface,
+        IPv6Network,
+    )
 
-    from fedtest.plan_addresses import Allocation
-    from fedtest.scenario.hosts import Build
+    from fedtest.plan_addresses import Segment
+    from fedtest.scenario.hosts import Build, Host
     from fedtest.scenario.model import Scenario
     from fedtest.scenario.processes import Condition
     from fedtest.scenario.template import View
@@ -65,6 +73,7 @@ class ImagePlan:
 class NetworkPlan:
     """One layer-2 segment. `fixed`: the scenario asked for this very subnet.
 
+    `forwarded`: packets of other networks pass here, too, and must not be dropped.
     `mtu` None: the engine's usual one. `pairs` has each way between hosts that
     is not as the sender's attachment says.
     """
@@ -76,13 +85,23 @@ class NetworkPlan:
     fixed: bool
     mtu: int | None = None
     pairs: tuple[PairPlan, ...] = ()
+    ipv4: bool = True
+    subnet6: IPv6Network | None = None
+    forwarded: bool = False
+
+    @property
+    def subnets(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Where its hosts' addresses are."""
+        ipv4 = (self.subnet,) if self.ipv4 else ()
+        return ipv4 if self.subnet6 is None else (*ipv4, self.subnet6)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentPlan:
     """One host on one network. `link`: what is done to all that it sends there.
 
-    `up`: whether the interface is, which only a fault changes.
+    `up`: whether the interface is, which only a fault changes. `address` is
+    what an engine gives it; it loses it again unless `ipv4`.
     """
 
     network: str
@@ -90,7 +109,26 @@ class AttachmentPlan:
     address: IPv4Interface
     mtu: int | None = None
     link: LinkPlan = LinkPlan()  # noqa: RUF009 - it is frozen
+    ipv4: bool = True
+    address6: IPv6Interface | None = None
+    mac: str | None = None
     up: bool = True
+
+    @property
+    def addresses(self) -> tuple[IPv4Interface | IPv6Interface, ...]:
+        """Those that it has, IPv4 first."""
+        ipv4 = (self.address,) if self.ipv4 else ()
+        return ipv4 if self.address6 is None else (*ipv4, self.address6)
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address | None:
+        """Where others reach it: the IPv4 address, or the IPv6 one where it has no other."""
+        return self.addresses[0].ip if self.addresses else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is to have something that engines do not give."""
+        return not self.ipv4 or self.address6 is not None or self.mac is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +136,8 @@ class HostPlan:
     """A machine of the testbed.
 
     `names` is the whole of its /etc/hosts beyond localhost, in order:
-    (address, names). `data` maps the name of a data set to its directory.
-    `barriers` are what faults put up.
+    (address, names). `closed` are ways out that must not be. `data` maps the
+    name of a data set to its directory. `barriers` are what faults put up.
     """
 
     name: str
@@ -110,6 +148,17 @@ class HostPlan:
     firewall: FirewallPlan | None = None
     ports_in_use: tuple[PortPlan, ...] = ()
     barriers: tuple[BarrierPlan, ...] = ()
+    routes: tuple[RoutePlan, ...] = ()
+    closed: tuple[RoutePlan, ...] = ()
+    forward: ForwardPlan | None = None
+    dns: tuple[DnsPlan, ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether its network is to be set up beyond what engines do."""
+        return bool(self.routes or self.closed or self.forward or self.dns) or any(
+            item.settled for item in self.attachments
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +207,13 @@ class Plan:
 
     @property
     def changes_networks(self) -> bool:
-        """Whether tools beside hosts will be needed: for conditions, or for faults."""
-        return self.conditioned or bool(self.faults)
+        """Whether tools beside hosts are needed: for conditions, settings or faults."""
+        return self.conditioned or self.settled or bool(self.faults)
+
+    @property
+    def settled(self) -> bool:
+        """Whether any host's network is to be set up beyond what engines do."""
+        return any(host.settled for host in self.hosts)
 
     @property
     def conditioned(self) -> bool:
@@ -174,27 +228,19 @@ class Plan:
 
 def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
     """The scenario with `subnets` for the networks that have none of their own."""
-    allocations = {
-        name: allocate(
-            network.subnet or subnets[name],
-            network.gateway,
-            {
-                host: part.nics[name].ip
-                for host, part in scenario.hosts.items()
-                if name in part.nics
-            },
-        )
-        for name, network in scenario.networks.items()
-    }
+    addresses = segments(scenario, subnets)
     networks = tuple(
         NetworkPlan(
             name=name,
-            subnet=network.subnet or subnets[name],
-            gateway=allocations[name].gateway,
+            subnet=addresses[name].subnet,
+            gateway=addresses[name].gateway,
             internal=network.internal,
             fixed=network.subnet is not None,
             mtu=network_mtu(scenario, name),
             pairs=tuple(pair_plans(scenario, name)),
+            ipv4=network.ipv4,
+            subnet6=addresses[name].subnet6,
+            forwarded=forwarded(scenario, name),
         )
         for name, network in scenario.networks.items()
     )
@@ -207,7 +253,7 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
         seed=scenario.seed,
         deadline=scenario.deadline,
         networks=networks,
-        hosts=_hosts(scenario, allocations, {item.name: item.subnet for item in networks}),
+        hosts=_hosts(scenario, addresses),
         groups=groups,
         processes=(),
         faults=fault_plans(scenario),
@@ -220,6 +266,9 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     plain: dict[str, Any] = _plain(plan)
     for host, part in zip(plain["hosts"], plan.hosts, strict=True):
         host["data"] = dict(part.data)
+        for key in ("routes", "closed", "forward", "dns"):
+            if not host[key]:
+                del host[key]
         for attachment, nic in zip(host["attachments"], part.attachments, strict=True):
             # Where nothing is asked for, there is nothing to read.
             if nic.link.empty:
@@ -230,6 +279,8 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
                 del attachment["up"]
         if not part.barriers:
             del host["barriers"]
+            if not nic.settled:
+                del attachment["ipv4"], attachment["address6"], attachment["mac"]
     for process, item in zip(plain["processes"], plan.processes, strict=True):
         process["env"] = dict(item.env)
         if not item.after:
@@ -249,15 +300,10 @@ def _plain(value: object) -> Any:
     return value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
-def _hosts(
-    scenario: Scenario, allocations: Mapping[str, Allocation], subnets: Mapping[str, IPv4Network]
-) -> tuple[HostPlan, ...]:
+def _hosts(scenario: Scenario, addresses: Mapping[str, Segment]) -> tuple[HostPlan, ...]:
     data = tuple(scenario.data.directories().items())
-    names = []
-    for name, host in scenario.hosts.items():
-        # The own name resolves like the others: it, too, may lead to the wrong interface.
-        network = scenario.resolve if scenario.resolve in host.nics else next(iter(host.nics))
-        names.append((str(allocations[network].hosts[name]), (name,)))
+    known = resolved(scenario, addresses)
+    usual = usual_names(scenario, known)
     return tuple(
         HostPlan(
             name=name,
@@ -268,19 +314,32 @@ def _hosts(
                 AttachmentPlan(
                     network,
                     nic.name,
-                    IPv4Interface((allocations[network].hosts[name], subnets[network].prefixlen)),
+                    addresses[network].given[name],
                     nic_mtu(scenario, network, nic),
                     nic_link(scenario, network, nic),
+                    any(item.version == 4 for item in addresses[network].own[name]),
+                    addresses[network].ipv6(name),
+                    nic.mac,
                 )
                 for network, nic in host.nics.items()
             ),
-            names=tuple(names),
+            names=own_names(usual, host, known),
             data=data,
             firewall=firewall_plan(host),
             ports_in_use=port_plans(host),
+            routes=route_plans(scenario, addresses, name),
+            closed=closed_plans(scenario, addresses, name),
+            forward=_forward(host),
+            dns=dns_plans(scenario, host, known),
         )
         for name, host in scenario.hosts.items()
     )
+
+
+def _forward(host: Host) -> ForwardPlan | None:
+    if host.forward is None:
+        return None
+    return ForwardPlan(host.nics[host.forward.nat].name if host.forward.nat else None)
 
 
 def _image(image: str | None, build: Build | None) -> ImagePlan:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedtest.engine import examine
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
-from fedtest.engine.inside import SNAPSHOT, hosts_file
+from fedtest.engine.inside import SNAPSHOT, hosts_file, resolv_conf
 from fedtest.engine.snapshot import Interface, ProcessFacts, Snapshot, TcpSocket, parse
 from fedtest.errors import EngineError, SubnetTaken
 
@@ -183,7 +183,7 @@ class FakeEngine(Engine):
             name = self.defects.misnamed.get((host.name, item.interface), item.interface)
             count = self.defects.traffic.get((host.name, item.interface), 0) if traffic else 0
             interfaces[name] = Interface(
-                name, "02:00:00:00:00:00", 1500, True, (item.address,),
+                name, item.mac or "02:00:00:00:00:00", 1500, True, item.addresses,
                 count, count // 1000, count, count // 1000,
             )  # fmt: skip
         names = hosts_file(host.names)
@@ -195,7 +195,7 @@ class FakeEngine(Engine):
             interfaces=interfaces,
             sockets=self._sockets(run, host),
             hosts_file=names,
-            resolv_conf="",
+            resolv_conf=resolv_conf(host.dns),
             text=text,
             processes=self._facts(run, host.name),
         )
@@ -238,7 +238,7 @@ class FakeEngine(Engine):
             if (run_id, key.host) == (run.id, host.name)
         }
         found = [item for item in _machine().sockets if item.session in here] if here else []
-        own = {str(item.address.ip) for item in host.attachments}
+        own = {str(address.ip) for item in host.attachments for address in item.addresses}
         for name, local, local_port, remote, remote_port in self.defects.sockets:
             process = self._processes.get((run.id, ProcessKey(host.name, name)))
             if process is not None and local in own:

@@ -6,6 +6,13 @@ itself by files of /proc and /sys, and `snapshot.parse` reads them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from fedtest.plan_names import DNS_ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 END = "==> end <=="
 PID_PREFIX = b"fedtest-pid "
 
@@ -45,13 +52,19 @@ SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 0.05 2>/dev/null || sleep 1; d
 
 FIRST_PROCESS = f"""
 printf '%s' "$1" > /etc/hosts || echo "cannot write /etc/hosts" >&2
+if [ -n "$2" ]; then
+  printf '%s' "$2" > /etc/resolv.conf || echo "cannot write /etc/resolv.conf" >&2
+fi
 {_NETWORK}
 look
 : > {_UP}
 echo '{END}'
 exec sleep 2147483647
 """
-"""The host's first process: $1 is the content of /etc/hosts. Prints what it is, then waits."""
+"""The host's first process, which prints what it is, and then waits.
+
+$1 is the content of /etc/hosts, $2 that of /etc/resolv.conf, empty for what the engine puts there.
+"""
 
 WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
 """Starts a command after telling its process id, on standard output, as the first line."""
@@ -62,6 +75,11 @@ def hosts_file(names: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     lines = ["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback"]
     lines += [f"{address}\t{' '.join(aliases)}" for address, aliases in names]
     return "\n".join(lines) + "\n"
+
+
+def resolv_conf(dns: Collection[object]) -> str:
+    """The content of /etc/resolv.conf for a host with `dns`; empty: what the engine says."""
+    return f"nameserver {DNS_ADDRESS}\n" if dns else ""
 
 
 RENAME = f"""
@@ -76,7 +94,7 @@ while [ $# -gt 0 ]; do
   old=
   for d in /sys/class/net/*; do
     read -r mac < "$d/address"
-    if [ "$mac" = "$1" ]; then old=${{d##*/}}; fi
+    case ",$1," in *",$mac,"*) old=${{d##*/}};; esac
   done
   if [ -z "$old" ]; then echo "no interface has the MAC address $1" >&2; exit 1; fi
   if [ "$old" != "$2" ]; then
@@ -111,6 +129,7 @@ exec sleep 2147483647
 """
 """Renames interfaces, then describes the host. Arguments: MAC address, name, and so on.
 
+A MAC address may be several with commas between: any of them is the interface's.
 Every interface that must change goes down and to a temporary name first, so
 that two can swap theirs, and since kernels before 6.2 rename none that is up.
 Going down costs routes: the connected ones come back by themselves, others are

@@ -49,6 +49,7 @@ from fedtest.run.result import (
     StageResult,
     Verdict,
 )
+from fedtest.run.settle import Settings
 from fedtest.run.supervise import Supervisor, started_at
 from fedtest.scenario.load import dump
 from fedtest.subnets import choose
@@ -180,7 +181,10 @@ class Runner:
         with self._stage("hosts"):
             plan, before = self._realise(engine, prepared)
             self._evidence = Evidence(plan, before=dict(before))
-            compare(plan, before)
+            compare(plan, before, settled=not plan.settled)
+        if plan.settled:
+            with self._stage("settings"):
+                self._settle(engine, self._evidence)
         if plan.conditioned:
             with self._stage("links"):
                 self._condition(engine, self._evidence)
@@ -232,6 +236,15 @@ class Runner:
                 self._events.add("check", id=check.id, passed=check.passed, found=check.found)
         if self._verdict() is Verdict.FAILED:
             self._saved = at_the_end(self._evidence, self._directory, self._saved)
+
+    def _settle(self, engine: Engine, evidence: Evidence) -> None:
+        """What the measuring sent is before the processes' own bytes."""
+        settings = Settings(engine, self._tag, self._directory, self._events, self._observer)
+        settings.settle(evidence.plan)
+        hosts = [host.name for host in evidence.plan.hosts]
+        evidence.before = dict(engine.observe(self._tag, hosts, _OBSERVE_DEADLINE))
+        self._keep("before", evidence.before)
+        compare(evidence.plan, evidence.before)
 
     def _condition(self, engine: Engine, evidence: Evidence) -> None:
         """What the measuring sent is before the processes' own bytes."""

@@ -45,6 +45,7 @@ from fedtest.scenario.faults import (
     StopFault,
 )
 from fedtest.scenario.faults.triggers import Occasion
+from fedtest.scenario.forwarding import Forward, Route
 from fedtest.scenario.hosts import Build, Host, Network, Nic
 from fedtest.scenario.links import Firewall, Link, Pair, PairLink, PortInUse
 from fedtest.scenario.model import Data, Scenario
@@ -65,6 +66,8 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`networks.NAME.pairs[]`", Pair),
     ("`hosts.NAME`", Host),
     ("`hosts.NAME.nics.NETWORK`", Nic),
+    ("`hosts.NAME.forward`", Forward),
+    ("`hosts.NAME.routes[]`", Route),
     ("`link`", Link),
     ("`link` of a pair", PairLink),
     ("`hosts.NAME.firewall`", Firewall),
@@ -172,14 +175,14 @@ shell's. Fields that take templates say so.
 
 | path | value |
 | --- | --- |
-| `GROUP.master` | the address of the group's first member on the group's network |
+| `GROUP.master` | the address of the group's first member on the group's network (IPv4 if it can) |
 | `GROUP.port` | the group's port |
 | `GROUP.size` | the number of members |
 | `GROUP.rank` | the position of this host in the group; an error on a host that is no member |
 | `nics.NETWORK.name` | the name of this host's interface on a network |
-| `nics.NETWORK.ip` | its address there |
+| `nics.NETWORK.ip`, `.ip6` | its addresses there, if it has them; `.ip6` in a URL needs brackets |
 | `host.name` | the name of this host |
-| `hosts.HOST.nics.NETWORK.name`, `.ip` | the same of any host |
+| `hosts.HOST.nics.NETWORK.name`, `.ip`, `.ip6` | the same of any host |
 | `data.SET` | the directory of a data set |
 | `seed` | the scenario's seed |
 """

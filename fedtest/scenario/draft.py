@@ -10,41 +10,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from fedtest.scenario.checks import Check
+from fedtest.scenario.families import has_ipv4, has_ipv6
 from fedtest.scenario.faults import Fault
 from fedtest.scenario.hosts import Host, Network
 from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.processes import Group, Process
+from fedtest.scenario.resolution import DnsAnswer, DomainName
 from fedtest.scenario.template import Lookups, Nic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from fedtest.scenario.base import Part
+    from fedtest.scenario.hosts import Nic as ModelNic
 
 _PartT = TypeVar("_PartT", bound="Part")
 
 # Keys without which a part is still itself to all others.
 _ALONE = frozenset(
-    {
-        "after",
-        "always",
-        "build",
-        "deadline",
-        "env",
-        "eventually",
-        "firewall",
-        "id",
-        "image",
-        "internal",
-    }
-    | {"link", "pairs", "ports_in_use", "service", "user"}
+    {"after", "aliases", "always", "build", "deadline", "dns", "env", "eventually", "firewall"}
+    | {"gateway", "id", "image", "internal", "link", "mac", "names", "pairs", "ports_in_use"}
+    | {"routes", "service", "user"}
 )
+
+_ANSWERS = TypeAdapter(dict[DomainName, DnsAnswer])
 
 # Stands for addresses that only a plan knows.
 _SOME_ADDRESS = "198.18.0.1"
+_SOME_ADDRESS6 = "fd00::1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +56,7 @@ class Draft:
     processes: Mapping[str, Process | None]
     checks: Sequence[Check | None]
     data: Data | None
+    dns: Mapping[str, str]
     seed: int
     resolve: str
     faults: Sequence[Fault | None] = ()
@@ -75,6 +72,7 @@ class Draft:
             scenario.processes,
             scenario.checks,
             scenario.data,
+            scenario.dns,
             scenario.seed,
             scenario.resolve,
             scenario.faults,
@@ -94,6 +92,7 @@ class Draft:
             _parts(Process, filled.get("processes")),
             [_part(Check, item) for item in checks] if isinstance(checks, list) else [],
             _part(Data, filled.get("data", {})),
+            _answers(filled.get("dns", {})),
             0,
             resolve if isinstance(resolve, str) else "",
             [_part(Fault, item) for item in faults] if isinstance(faults, list) else [],
@@ -115,14 +114,22 @@ class Draft:
         hosts = {
             name: None
             if host is None
-            else {
-                network: Nic(nic.name, str(nic.ip or _SOME_ADDRESS))
-                for network, nic in host.nics.items()
-            }
+            else {network: self._nic(network, nic) for network, nic in host.nics.items()}
             for name, host in self.hosts.items()
         }
         data = None if self.data is None else self.data.directories()
         return Lookups(hosts, self.groups, data, self.seed)
+
+    def _nic(self, network: str, nic: ModelNic) -> Nic:
+        part = self.networks.get(network)
+        # Of a network that is wrong itself nobody knows what it has.
+        ipv4 = part is None or has_ipv4(part, nic)
+        ipv6 = part is None or has_ipv6(part, nic)
+        return Nic(
+            nic.name,
+            str(nic.ip or _SOME_ADDRESS) if ipv4 else None,
+            str(nic.ip6 or _SOME_ADDRESS6) if ipv6 else None,
+        )
 
 
 def _ids(section: object) -> list[str]:
@@ -135,6 +142,13 @@ def _parts(model: type[_PartT], section: object) -> dict[str, _PartT | None]:
     if not isinstance(section, dict):
         return {}
     return {name: _part(model, item) for name, item in section.items()}
+
+
+def _answers(section: object) -> dict[str, str]:
+    try:
+        return _ANSWERS.validate_python(section)
+    except ValidationError:
+        return {}
 
 
 def _part(model: type[_PartT], item: object) -> _PartT | None:

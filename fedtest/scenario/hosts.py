@@ -7,9 +7,12 @@ from typing import Annotated, Protocol, Self, TypeVar
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fedtest.scenario.base import MOST, Part
+from fedtest.scenario.forwarding import Forward, Route
+from fedtest.scenario.ip_types import Mac, NicIp, NicIp6, Place, Subnet6
 from fedtest.scenario.links import Firewall, Link, Occupied, Pair
 from fedtest.scenario.names import ImageName, InterfaceName, Ip, NetworkName, Subnet
 from fedtest.scenario.refusal import refuse
+from fedtest.scenario.resolution import DnsAnswer, DomainName, HostsEntry
 
 
 class Build(Part):
@@ -76,6 +79,19 @@ class Network(Part):
         description="The address that no host gets, because the engine may want it; needs "
         "`subnet`. Without it the first address, or the highest free one if a host has the first.",
     )
+    ipv4: bool = Field(
+        default=True,
+        description="Whether hosts have IPv4 addresses here; without them it needs IPv6.",
+    )
+    ipv6: bool = Field(
+        default=False,
+        description="Whether hosts have IPv6 addresses here, out of fedtest's own range, in a /64 "
+        "that no other run has.",
+    )
+    subnet6: Subnet6 | None = Field(
+        default=None,
+        description="Its IPv6 network, where an address matters; `ipv6` goes without saying.",
+    )
     internal: bool = Field(
         default=True,
         description="No way out of the testbed.",
@@ -90,6 +106,19 @@ class Network(Part):
         description="Other conditions on the way from one host to another.",
     )
 
+    @property
+    def has_ipv6(self) -> bool:
+        """Whether hosts have IPv6 addresses here, unless theirs is `none`."""
+        return self.ipv6 or self.subnet6 is not None
+
+    @model_validator(mode="after")
+    def _some_family(self) -> Self:
+        if not self.ipv4 and not self.has_ipv6:
+            raise refuse("neither IPv4 nor IPv6", allowed="`ipv6: true` with `ipv4: false`")
+        if not self.ipv4 and (self.subnet is not None or self.gateway is not None):
+            raise refuse("an IPv4 subnet or gateway without IPv4", allowed="`subnet6`")
+        return self
+
 
 class Nic(Part):
     """A host's interface on a network. A string is short for its `name`."""
@@ -98,14 +127,34 @@ class Nic(Part):
         description="The interface's name in the host: 1 to 15 characters, no `/`, `:` or white "
         "space, not `lo`, unique in its host."
     )
-    ip: Ip | None = Field(
-        default=None, description="Its address, if it matters; the network then needs a `subnet`."
+    ip: NicIp | None = Field(
+        default=None,
+        description="Its address, if it matters; the network then needs a `subnet`. `none`: it has "
+        "no IPv4 address; if it is where names resolve, and has no IPv6 either, nobody knows the "
+        "host's name.",
+    )
+    ip6: NicIp6 | None = Field(
+        default=None,
+        description="Its IPv6 address, if it matters; the network then needs a `subnet6`. `none`: "
+        "it has none although the network has IPv6.",
+    )
+    mac: Mac | None = Field(
+        default=None,
+        description="Its MAC address, if it matters: of one host only (the first pair is even), "
+        "unique on the network. Quote it.",
     )
     link: Link | None = Field(
         default=None,
         description="What is done to the packets that the host sends here, where it differs from "
         "the network's `link`.",
     )
+
+
+def _forward(value: object) -> object:
+    """`true` is short for the mapping without keys, `false` for nothing at all."""
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
 
 
 class Host(Part):
@@ -126,6 +175,44 @@ class Host(Part):
         json_schema_extra={"default": "the scenario's"},
     )
 
+    aliases: tuple[DomainName, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST,
+        description="Further names under which all hosts find it.",
+    )
+    names: dict[DomainName, HostsEntry] = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="What this host's /etc/hosts says where it differs from the others': an "
+        "address, another host (its addresses), or `missing` (nothing about that name, and no DNS "
+        "knows it, unless `dns` has it). "
+        "`server1: 127.0.1.1` on server1 itself is what Debian's installer writes.",
+    )
+    dns: dict[DomainName, DnsAnswer] = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="What the DNS answers this host, over the scenario's own `dns`.",
+    )
+    gateway: Place | None = Field(
+        default=None,
+        description="Where its packets go that have no other way: a host that forwards and shares "
+        "a network with it, or an address on one of its networks.",
+    )
+    routes: tuple[Route, ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST,
+        description="Ways to further networks. A host behind one that forwards without NAT needs "
+        "one back, or a gateway.",
+    )
+    forward: Annotated[Forward | None, BeforeValidator(_forward)] = Field(
+        default=None,
+        description="Whether it passes packets on between its networks: `true`, or the mapping. "
+        "Measured from each host that has a way through it to one behind it. Its networks are "
+        "not `internal` to Docker, which would drop the packets; there is no way out all the "
+        "same, since nothing is masqueraded and hosts get no default route but their `gateway`.",
+    )
     firewall: Firewall | None = Field(
         default=None, description="What it lets in; without it everything."
     )

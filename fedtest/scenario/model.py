@@ -25,6 +25,7 @@ from fedtest.scenario.names import (
 )
 from fedtest.scenario.processes import Group, Process
 from fedtest.scenario.refusal import refuse
+from fedtest.scenario.resolution import DnsAnswer, DomainName
 from fedtest.scenario.units import Duration
 
 
@@ -83,6 +84,15 @@ class Scenario(Part):
         description="The network at whose addresses hosts' names resolve, the own name included; "
         "for a host that is not on it, its first network.",
         json_schema_extra={"default": "the first network"},
+    )
+    dns: dict[DomainName, DnsAnswer] = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="What a DNS server answers all hosts: an address, a host (its addresses), "
+        "`nxdomain`, `servfail`, or `silent` (never anything). It knows no other names. Their "
+        "/etc/resolv.conf then names it, and nothing else; /etc/hosts comes before it, so that a "
+        "host's name needs `names: {NAME: missing}` to get there. Asked once for each name before "
+        "processes start.",
     )
     hosts: dict[HostName, Host] = Field(
         min_length=1, max_length=MOST, description="The hosts: name -> host."

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 
 from fedtest.scenario import (
     addresses,
     check_references,
     fault_references,
+    host_references,
+    ipv6_references,
     link_references,
     process_references,
 )
 from fedtest.scenario.declared import attached, known
+from fedtest.scenario.ip_types import address_in
 from fedtest.scenario.problems import Finding, listed, shown
 from fedtest.scenario.template import OPEN, TemplateError, errors, expand
 
@@ -31,7 +33,9 @@ _MOST_LOOKUPS = 100_000
 def findings(draft: Draft) -> Iterator[Finding]:
     """Everything that is wrong between the parts of a scenario."""
     yield from addresses.findings(draft)
+    yield from ipv6_references.findings(draft)
     yield from link_references.findings(draft)
+    yield from host_references.findings(draft)
     if draft.resolve:
         yield from known(("resolve",), "network", draft.resolve, draft.networks)
     yield from _hosts(draft)
@@ -182,11 +186,9 @@ class _Templates:
             if self._draft.hosts.get(host) is None:
                 continue
             filled = expand(text, self._lookups.on(host))
-            try:
-                IPv4Address(filled)
-            except AddressValueError:
+            if address_in(filled) is None:
                 message = f"not an address on host {host}"
-                allowed = "an IPv4 address, or a template that gives one: ${{ nics.NETWORK.ip }}"
+                allowed = "an address, or a template that gives one: ${{ nics.NETWORK.ip }}"
                 if or_network:
                     allowed += f"; or a network: {listed(self._draft.networks)}"
                 yield Finding(loc, message, found=shown(filled), allowed=allowed)

@@ -31,7 +31,8 @@ class Nic(NamedTuple):
     """What templates know of an interface."""
 
     name: str
-    ip: str
+    ip: str | None
+    ip6: str | None = None
 
 
 class GroupLike(Protocol):
@@ -127,14 +128,19 @@ class Lookups:
 
 
 def _nics(nics: Mapping[str, Nic]) -> Tree:
-    return {network: {"name": nic.name, "ip": nic.ip} for network, nic in nics.items()}
+    """An address that an interface has not got cannot be named."""
+    return {
+        network: {key: value for key, value in nic._asdict().items() if value is not None}
+        for network, nic in nics.items()
+    }
 
 
 def _group(name: str, group: GroupLike, hosts: Mapping[str, Mapping[str, Nic] | None]) -> Tree:
     nics = hosts.get(group.members[0])
+    nic = None if nics is None else nics.get(group.network)
     ranks = {member: str(rank) for rank, member in enumerate(group.members)}
     return {
-        "master": ANYTHING if nics is None or group.network not in nics else nics[group.network].ip,
+        "master": (nic and (nic.ip or nic.ip6)) or ANYTHING,
         "port": str(group.port),
         "size": str(len(group.members)),
         "rank": PerHost(ranks, f"the host is not a member of group {name}"),
@@ -170,7 +176,12 @@ def plan_lookups(plan: Plan) -> Lookups:
     """What templates can name once everything is concrete."""
     hosts = {
         host.name: {
-            item.network: Nic(item.interface, str(item.address.ip)) for item in host.attachments
+            item.network: Nic(
+                item.interface,
+                str(item.address.ip) if item.ipv4 else None,
+                str(item.address6.ip) if item.address6 else None,
+            )
+            for item in host.attachments
         }
         for host in plan.hosts
     }

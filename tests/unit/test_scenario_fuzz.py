@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scenario_texts import BASE
+from scenario_texts import BASE, NETS
 
 from fedtest.errors import ScenarioError
 from fedtest.plan import make_plan
@@ -62,7 +62,7 @@ def shipped(name: str) -> str:
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A scenario with a few pieces cut, doubled, exchanged or made of something else."""
-    text = draw(st.sampled_from([BASE, shipped("ring"), shipped("slow-link")]))
+    text = draw(st.sampled_from([BASE, NETS, shipped("ring"), shipped("slow-link")]))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 30)))

@@ -123,7 +123,7 @@ class Hosts:
                 name=self._name(host.name),
                 hostname=host.name,
                 entrypoint=["/bin/sh", "-c", inside.FIRST_PROCESS, "fedtest-host"],
-                command=[inside.hosts_file(host.names)],
+                command=[inside.hosts_file(host.names), inside.resolv_conf(host.dns)],
                 user="0:0",
                 labels={**labels.of_run(self._run), labels.HOST: host.name},
                 # The low-level call sends this as it is; the high-level one drops
@@ -136,6 +136,8 @@ class Hosts:
                     # user's processes have; nothing outside the host is reached by it.
                     cap_add=["SYS_PTRACE"],
                     shm_size=_SHM,
+                    # The machine itself forwards, for its containers, and a host would, too.
+                    sysctls={"net.ipv4.ip_forward": "0"},
                     log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
                     mounts=[
                         Mount(target, self._prepared.data[name], type="volume", read_only=True)
@@ -159,7 +161,9 @@ class Hosts:
             pairs: list[str] = []
             for item in host.attachments:
                 endpoint = endpoints[labels.network_name(self._run.id, item.network)]
-                pairs += [endpoint["MacAddress"], item.interface]
+                # One that is to have another may have it already.
+                macs = (endpoint["MacAddress"], *([item.mac] if item.mac else []))
+                pairs += [",".join(macs), item.interface]
             helper = create_helper(
                 self._client,
                 self._run,
