@@ -25,6 +25,20 @@ from fedtest.plan_links import (
     pair_plans,
     port_plans,
 )
+from fedtest.plan_provisions import (
+    PLAIN_USER,
+    FilePlan,
+    LimitsPlan,
+    MountPlan,
+    TmpfsPlan,
+    environment,
+    file_plans,
+    limits_plan,
+    mount_plans,
+    shorten,
+    sysctl_plan,
+    tmpfs_plans,
+)
 from fedtest.scenario.base import Part
 from fedtest.scenario.template import expand, plan_lookups
 
@@ -37,10 +51,6 @@ if TYPE_CHECKING:
     from fedtest.scenario.model import Scenario
     from fedtest.scenario.processes import Condition
     from fedtest.scenario.template import View
-
-# By number, so that it needs no entry in an image's /etc/passwd; in the node
-# image it is the user `fedtest`.
-PLAIN_USER = "1000:1000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,7 @@ class HostPlan:
 
     `names` is the whole of its /etc/hosts beyond localhost, in order:
     (address, names). `data` maps the name of a data set to its directory.
+    `sysctls` has settings of the kernel: (name, value).
     """
 
     name: str
@@ -102,6 +113,17 @@ class HostPlan:
     data: tuple[tuple[str, str], ...]
     firewall: FirewallPlan | None = None
     ports_in_use: tuple[PortPlan, ...] = ()
+    index: int = 0
+    limits: LimitsPlan = LimitsPlan()  # noqa: RUF009 - it is frozen
+    files: tuple[FilePlan, ...] = ()
+    mounts: tuple[MountPlan, ...] = ()
+    tmpfs: tuple[TmpfsPlan, ...] = ()
+    sysctls: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def looked_into(self) -> bool:
+        """Whether it has something that only a look from beside it can tell of."""
+        return bool(self.files or self.mounts or self.tmpfs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +155,10 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an engine and the runner need. `deadline` in seconds for all processes."""
+    """Everything an engine and the runner need. `deadline` in seconds for all processes.
+
+    `secrets`: their names; texts have them as templates, and nothing here has their values.
+    """
 
     scenario: str
     seed: int
@@ -142,6 +167,7 @@ class Plan:
     hosts: tuple[HostPlan, ...]
     groups: tuple[GroupPlan, ...]
     processes: tuple[ProcessPlan, ...]
+    secrets: tuple[str, ...] = ()
 
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
@@ -196,8 +222,18 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
         hosts=_hosts(scenario, allocations, {item.name: item.subnet for item in networks}),
         groups=groups,
         processes=(),
+        secrets=tuple(scenario.secrets),
     )
-    return replace(plan, processes=_processes(scenario, plan))
+    lookups = plan_lookups(plan)
+    views = {host.name: lookups.on(host.name) for host in plan.hosts}
+    return replace(
+        plan,
+        hosts=tuple(
+            replace(host, files=file_plans(scenario, scenario.hosts[host.name], views[host.name]))
+            for host in plan.hosts
+        ),
+        processes=_processes(scenario, views),
+    )
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -205,6 +241,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     plain: dict[str, Any] = _plain(plan)
     for host, part in zip(plain["hosts"], plan.hosts, strict=True):
         host["data"] = dict(part.data)
+        shorten(host, part.sysctls)
         for attachment, nic in zip(host["attachments"], part.attachments, strict=True):
             # Where nothing is asked for, there is nothing to read.
             if nic.link.empty:
@@ -259,6 +296,11 @@ def _hosts(
             data=data,
             firewall=firewall_plan(host),
             ports_in_use=port_plans(host),
+            index=host.index,
+            limits=limits_plan(host),
+            mounts=mount_plans(scenario, host),
+            tmpfs=tmpfs_plans(host),
+            sysctls=sysctl_plan(scenario, host),
         )
         for name, host in scenario.hosts.items()
     )
@@ -271,16 +313,14 @@ def _image(image: str | None, build: Build | None) -> ImagePlan:
     return ImagePlan(build=BuildSpec(build.context, dockerfile))
 
 
-def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
-    """Each process on each of its hosts; `plan` has everything that templates name."""
-    lookups = plan_lookups(plan)
-    views = {host.name: lookups.on(host.name) for host in plan.hosts}
+def _processes(scenario: Scenario, views: Mapping[str, View]) -> tuple[ProcessPlan, ...]:
+    """Each process on each of its hosts."""
     return tuple(
         ProcessPlan(
             name=name,
             host=host,
             argv=_argv(process.run, views[host]),
-            env=tuple((key, expand(value, views[host])) for key, value in process.env.items()),
+            env=tuple(environment(scenario, host, process.env, views[host]).items()),
             user=process.user or PLAIN_USER,
             deadline=process.deadline,
             after=process.conditions,

@@ -17,7 +17,8 @@ _NETWORK = """
 look() {
   tail -n +1 /proc/uptime /proc/1/stat /proc/sys/kernel/random/boot_id \\
     /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
-    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf 2>/dev/null
+    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf \\
+    /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control "$@" 2>/dev/null
   echo
   echo "==> links <=="
   for d in /sys/class/net/*; do
@@ -34,8 +35,11 @@ echo "==> stat <=="; cat /proc/[0-9]*/stat 2>/dev/null
 echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 """
 
-SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
-"""Prints all of a host's state; needs root in the host to see everybody's sockets."""
+SNAPSHOT = f"{_NETWORK}\nlook \"$@\"\n{_PROCESSES}\necho '{END}'\n"
+"""Prints all of a host's state; needs root in the host to see everybody's sockets.
+
+Arguments: files to print, too.
+"""
 
 LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
 """Prints all of a host's state once for each line it reads."""
@@ -45,13 +49,17 @@ SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 1; done\n{SNAPSHOT}"
 
 FIRST_PROCESS = f"""
 printf '%s' "$1" > /etc/hosts || echo "cannot write /etc/hosts" >&2
+shift
 {_NETWORK}
-look
+look "$@"
 : > {_UP}
 echo '{END}'
 exec sleep 2147483647
 """
-"""The host's first process: $1 is the content of /etc/hosts. Prints what it is, then waits."""
+"""The host's first process: $1 is the content of /etc/hosts, files to print come after it.
+
+Prints what it is, then waits.
+"""
 
 WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
 """Starts a command after telling its process id, on standard output, as the first line."""

@@ -6,6 +6,7 @@ was learned is in the run's directory before the next thing begins.
 
 from __future__ import annotations
 
+import os
 import platform
 import secrets
 import traceback
@@ -27,10 +28,12 @@ from fedtest.errors import (
 )
 from fedtest.links.mechanism import mechanism, refuse_impossible
 from fedtest.plan import make_plan, plan_to_dict
+from fedtest.run import provisions
 from fedtest.run.artifacts import RunDirectory
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import declare, examinations, looks
 from fedtest.run.checks.repeated import Repeated
+from fedtest.run.concealing import Concealing
 from fedtest.run.conditions import Conditions
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.evidence import Evidence
@@ -47,6 +50,7 @@ from fedtest.run.result import (
     StageResult,
     Verdict,
 )
+from fedtest.run.secrets import Secrets
 from fedtest.run.supervise import Supervisor, started_at
 from fedtest.scenario.load import dump
 from fedtest.subnets import choose
@@ -81,8 +85,10 @@ class Runner:
         self._clock = started_at()
         self._began = datetime.now(UTC)
         self._tag = RunTag(secrets.token_hex(4), scenario.name, Owner.me())
+        self._secrets = Secrets.read(scenario, os.environ)
         self._directory = RunDirectory(runs, scenario.name, self._tag.id, self._began)
         self._events = EventLog(self._directory.path / "events.jsonl")
+        self._directory.secrets = self._events.secrets = self._secrets
         self._interruption = Interruption()
         self._inbox = Inbox()
         self._evidence: Evidence | None = None
@@ -150,7 +156,7 @@ class Runner:
             except BaseException:
                 engine.close()
                 raise
-        return engine
+        return Concealing(engine, self._secrets) if self._secrets else engine
 
     def _sweep(self, engine: Engine) -> None:
         """What a dead run left may be stuck; that is no reason against this one."""
@@ -176,6 +182,8 @@ class Runner:
             plan, before = self._realise(engine, prepared)
             self._evidence = Evidence(plan, before=dict(before))
             compare(plan, before)
+            revealed = self._secrets.revealed(plan)
+            provisions.verify(engine, self._tag, revealed, before, _OBSERVE_DEADLINE)
         if plan.conditioned:
             with self._stage("links"):
                 self._condition(engine, self._evidence)
@@ -351,8 +359,8 @@ class Runner:
             started=self._began.isoformat(),
             seconds=round(self._clock(), 3),
             directory=str(self._directory.path),
-            problems=tuple(self._problems),
-            checks=self._checks,
+            problems=self._secrets.masked(tuple(self._problems)),
+            checks=self._secrets.masked(self._checks),
             processes=tuple(self._processes()),
             stages=tuple(self._stages),
             versions=self._versions,
@@ -370,5 +378,5 @@ class Runner:
                 ended=None if state.ended is None else round(state.ended, 3),
                 log=str(state.log.path.relative_to(self._directory.path)),
                 log_bytes_cut=state.log.cut,
-                values=dict(state.values),
+                values=self._secrets.masked(dict(state.values)),
             )

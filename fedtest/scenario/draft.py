@@ -7,7 +7,7 @@ declared but wrong is None, and whatever refers to it is not judged by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -16,6 +16,7 @@ from fedtest.scenario.checks import Check
 from fedtest.scenario.hosts import Host, Network
 from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.processes import Group, Process
+from fedtest.scenario.provisions import FileIn, MountIn
 from fedtest.scenario.template import Lookups, Nic
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _ALONE = frozenset(
         "internal",
     }
     | {"link", "pairs", "ports_in_use", "service", "user"}
+    | {"count", "cpus", "files", "index", "memory", "mounts", "pids", "sysctls", "tmpfs"}
 )
 
 # Stands for addresses that only a plan knows.
@@ -59,6 +61,10 @@ class Draft:
     seed: int
     resolve: str
     faults: Collection[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, FileIn | None] = field(default_factory=dict)
+    mounts: Mapping[str, MountIn | None] = field(default_factory=dict)
+    secrets: Collection[str] = ()
 
     @classmethod
     def of(cls, scenario: Scenario) -> Draft:
@@ -72,6 +78,10 @@ class Draft:
             scenario.data,
             scenario.seed,
             scenario.resolve,
+            scenario.env,
+            scenario.files,
+            scenario.mounts,
+            scenario.secrets,
         )
 
     @classmethod
@@ -90,6 +100,16 @@ class Draft:
             0,
             resolve if isinstance(resolve, str) else "",
             _ids(filled.get("faults")),
+            {name: text for name, text in _mapping(filled, "env").items() if isinstance(text, str)},
+            _parts(
+                FileIn,
+                {
+                    path: {"content": item} if isinstance(item, str) else item
+                    for path, item in _mapping(filled, "files").items()
+                },
+            ),
+            dict.fromkeys(_mapping(filled, "mounts")),
+            _mapping(filled, "secrets").keys(),
         )
 
     def hosts_of(self, process: str) -> tuple[str, ...] | None:
@@ -114,7 +134,13 @@ class Draft:
             for name, host in self.hosts.items()
         }
         data = None if self.data is None else self.data.directories()
-        return Lookups(hosts, self.groups, data, self.seed)
+        indexes = {name: 0 if host is None else host.index for name, host in self.hosts.items()}
+        return Lookups(hosts, self.groups, data, self.seed, indexes=indexes, secrets=self.secrets)
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    section = data.get(key)
+    return section if isinstance(section, dict) else {}
 
 
 def _ids(section: object) -> list[str]:

@@ -68,7 +68,8 @@ class DockerEngine(Engine):
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         node = ImagePlan()
         wanted = dict.fromkeys(host.image for host in plan.hosts)
-        if self._client.api_version < API_NAMES or plan.conditioned:
+        looked_into = any(host.looked_into for host in plan.hosts)
+        if self._client.api_version < API_NAMES or plan.conditioned or looked_into:
             wanted[node] = None  # Helpers run from it.
         found = {
             image: images.ensure_image(
