@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -13,7 +14,7 @@ from fedtest.errors import InvalidError
 from fedtest.local_files import CannotCopy, LocalFile, content_of, files_at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from fedtest.plan_provisions import FilePlan
 
@@ -71,23 +72,24 @@ def _entries(plan: FilePlan) -> list[Entry]:
     ]
 
 
-def archive(items: Iterable[Entry], ids: Callable[[str], tuple[int, int]]) -> IO[bytes]:
+@contextmanager
+def archive(items: Iterable[Entry], ids: Callable[[str], tuple[int, int]]) -> Iterator[IO[bytes]]:
     """A tar file to be unpacked at a host's root. `ids`: an owner's numbers of user and group."""
-    file = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - whoever asks closes it
-    with tarfile.open(fileobj=file, mode="w") as tar:
-        for item in items:
-            header = tarfile.TarInfo(item.path.removeprefix("/"))
-            header.mode = item.mode
-            header.uid, header.gid = ids(item.owner)
-            if item.directory:
-                header.type = tarfile.DIRTYPE
-                tar.addfile(header)
-            else:
-                content = item.content()
-                header.size = len(content)
-                tar.addfile(header, BytesIO(content))
-    file.seek(0)
-    return file
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as file:
+        with tarfile.open(fileobj=file, mode="w") as tar:
+            for item in items:
+                header = tarfile.TarInfo(item.path.removeprefix("/"))
+                header.mode = item.mode
+                header.uid, header.gid = ids(item.owner)
+                if item.directory:
+                    header.type = tarfile.DIRTYPE
+                    tar.addfile(header)
+                else:
+                    content = item.content()
+                    header.size = len(content)
+                    tar.addfile(header, BytesIO(content))
+        file.seek(0)
+        yield file
 
 
 def owner_ids(owner: str, passwd: str, group: str) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from docker.types import Mount
 
 from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.files import read_file, write_tar
-from fedtest.engine.parcel import archive, entries, owner_ids
+from fedtest.engine.parcel import Entry, archive, entries, owner_ids
 from fedtest.engine.settings import sysctl_file
 from fedtest.errors import EngineError, NotAsPlanned
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fedtest.engine.docker.client import DockerClient
-    from fedtest.engine.parcel import Entry
     from fedtest.plan import HostPlan
     from fedtest.plan_provisions import FilePlan
 
@@ -120,12 +119,15 @@ class Parcels:
 
     def put(self, host: HostPlan, container: str) -> None:
         """Put a host's files into its container, which does not run yet."""
-        if not host.files:
+        if not host.files and not host.tmpfs:
             return
         with self._lock:
             if host.files not in self._entries:
                 self._entries[host.files] = entries(host.files)
-            items = self._entries[host.files]
+            items = list(self._entries[host.files])
+        # A tmpfs is given the mode of the directory that it hides, if that is there, and
+        # when the host is started again it is.
+        items += [Entry(item.path, True, _EVERYBODYS, "0:0", b"") for item in host.tmpfs]
         with archive(items, self._owners(host, container, items)) as packed:
             write_tar(self._client, container, "/", packed)
 
