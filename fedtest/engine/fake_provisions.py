@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PERIOD = 100_000
-_LISTS = "root:x:0:0:root:/root:/bin/sh\n", "root:x:0:\n"
 
 
 def claimed_settings(host: HostPlan) -> dict[str, str]:
@@ -33,7 +32,8 @@ def claimed_facts(host: HostPlan) -> dict[str, PathFacts]:
     """Files as they were to be put there, directories of this machine as they are here."""
     found = {}
     for entry in entries(host.files):
-        uid, gid = owner_ids(entry.owner, *_LISTS)
+        named = not entry.owner.replace(":", "").isdigit()
+        uid, gid = (0, 0) if named else owner_ids(entry.owner, "", "")
         kind = "directory" if entry.directory else "file"
         found[entry.path] = _facts(kind, entry.mode, sha256=entry.digest, uid=uid, gid=gid)
     for mount in host.mounts:

@@ -36,9 +36,7 @@ class Concealing(Engine):
         try:
             yield
         except FedtestError as error:
-            error.message = self._secrets.mask(error.message)
-            error.remedy = self._secrets.mask(error.remedy)
-            error.args = (error.message, *error.args[1:])
+            _mask(error, self._secrets)
             raise
 
     def _telling(self, progress: Callable[[str], None]) -> Callable[[str], None]:
@@ -131,6 +129,12 @@ class Concealing(Engine):
         self._engine.close()
 
 
+def _mask(error: FedtestError, secrets: Secrets) -> None:
+    error.message = secrets.mask(error.message)
+    error.remedy = secrets.mask(error.remedy)
+    error.args = (error.message, *error.args[1:])
+
+
 class _MaskedSink:
     """A Sink before another. Each stream of each process has one thread that tells of it."""
 
@@ -152,8 +156,7 @@ class _MaskedSink:
 
     def lost(self, key: ProcessKey, error: FedtestError) -> None:
         self._rest(key)
-        error.message = self._secrets.mask(error.message)
-        error.args = (error.message,)
+        _mask(error, self._secrets)
         self._sink.lost(key, error)
 
     def _rest(self, key: ProcessKey) -> None:

@@ -202,6 +202,7 @@ def _forms(value: str) -> set[str]:
     found = {value, *lines}
     for plain in (value, *lines):
         found |= {
+            plain.strip(),
             json.dumps(plain)[1:-1],
             json.dumps(plain, ensure_ascii=False)[1:-1],
             repr(plain)[1:-1],

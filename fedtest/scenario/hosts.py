@@ -188,7 +188,8 @@ class Host(Part):
     tmpfs: Tmpfs = Field(
         default_factory=dict,
         max_length=MOST,
-        description="Small file systems in memory, which everybody may fill: path -> size.",
+        description="Small file systems in memory, which everybody may fill, and nothing "
+        "is executed from: path -> size.",
     )
     sysctls: Sysctls = Field(
         default_factory=dict,

@@ -78,7 +78,10 @@ def told_apart(host: HostPlan) -> Iterator[None]:
     try:
         yield
     except EngineError as error:
-        raise _refusal(host, error.message) or error from error
+        refusal = _refusal(host, error.message)
+        if refusal is None:
+            raise
+        raise refusal from error
 
 
 def _refusal(host: HostPlan, said: str) -> NotAsPlanned | None:
