@@ -88,7 +88,7 @@ class ProvisionsContract:
             mounts=(MountPlan("/mnt/live", str(tmp_path), write=False),),
             tmpfs=(TmpfsPlan("/scratch", 5_000_000),),
         )
-        engine.restart(run, ["a"], DEADLINE)
+        engine.power(run, {"a": "off"}, DEADLINE)
         verify(engine, run, plan, self.up(engine, run, plan), DEADLINE)
 
     def test_files_and_whole_directories_are_put_there(
