@@ -65,7 +65,7 @@ class Counted:
         seen: set[tuple[Loc, str, int | None]] = set()
         for finding in findings:
             loc = self._origin(finding.loc, of)
-            if loc == finding.loc:
+            if loc is None:
                 yield finding
                 continue
             # The same thing is said of each: with its name, or without.
@@ -74,7 +74,8 @@ class Counted:
                 seen.add((loc, words, finding.template))
                 yield replace(finding, loc=loc)
 
-    def _origin(self, loc: Loc, of: Mapping[str, str]) -> Loc:
+    def _origin(self, loc: Loc, of: Mapping[str, str]) -> Loc | None:
+        """Where in the file it is, if that may be the place of several."""
         if len(loc) > 1 and loc[0] == "hosts" and loc[1] in of:
             return ("hosts", of[str(loc[1])], *loc[2:])
         for end in range(1, len(loc)):
@@ -82,7 +83,7 @@ class Counted:
             places = self._places.get(loc[:end])
             if places is not None and isinstance(at, int) and at < len(places):
                 return (*loc[:end], places[at], *loc[end + 1 :])
-        return loc
+        return None
 
     def _expand(self, hosts: dict[str, Any]) -> None:
         expanded: dict[str, Any] = {}
@@ -114,7 +115,12 @@ class Counted:
         one = {key: value for key, value in part.items() if key not in {"count", "index"}}
         if "index" in part:
             self.findings.append(
-                Finding(("hosts", name, "index"), "both count and index", allowed="one of them")
+                Finding(
+                    ("hosts", name, "index"),
+                    "both count and index",
+                    allowed="at most one of count and index",
+                    at_key=True,
+                )
             )
         nics = part.get("nics")
         if not isinstance(nics, dict) or part["count"] == 1:

@@ -49,7 +49,7 @@ def _host(draft: Draft, name: str, host: Host) -> Iterator[Finding]:
     for path, loc in files.items():
         if other := _around(directories, path):
             yield _within(loc, path, directories[other][0], other)
-        elif (other := _around(plain, path)) and other != path:
+        elif other := _around(dict.fromkeys(plain.keys() - {path}), path):
             yield _within(loc, path, "a file", other)
 
 
