@@ -78,10 +78,10 @@ class Draft:
             scenario.data,
             scenario.seed,
             scenario.resolve,
-            scenario.env,
-            scenario.files,
-            scenario.mounts,
-            scenario.secrets,
+            env=scenario.env,
+            files=scenario.files,
+            mounts=scenario.mounts,
+            secrets=scenario.secrets,
         )
 
     @classmethod
@@ -100,16 +100,20 @@ class Draft:
             0,
             resolve if isinstance(resolve, str) else "",
             _ids(filled.get("faults")),
-            {name: text for name, text in _mapping(filled, "env").items() if isinstance(text, str)},
-            _parts(
+            env={
+                name: text
+                for name, text in _mapping(filled, "env").items()
+                if isinstance(text, str)
+            },
+            files=_parts(
                 FileIn,
                 {
                     path: {"content": item} if isinstance(item, str) else item
                     for path, item in _mapping(filled, "files").items()
                 },
             ),
-            dict.fromkeys(_mapping(filled, "mounts")),
-            _mapping(filled, "secrets").keys(),
+            mounts=dict.fromkeys(_mapping(filled, "mounts")),
+            secrets=_mapping(filled, "secrets").keys(),
         )
 
     def hosts_of(self, process: str) -> tuple[str, ...] | None:
