@@ -7,9 +7,9 @@ here knows of an engine. `--dry-run` prints it; an engine realises it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedtest.plan_addresses import segments
 from fedtest.plan_faults import FaultPlan, fault_plans
@@ -27,8 +27,20 @@ from fedtest.plan_links import (
     port_plans,
 )
 from fedtest.plan_names import DnsPlan, dns_plans, own_names, resolved, usual_names
+from fedtest.plan_provisions import (
+    PLAIN_USER,
+    FilePlan,
+    LimitsPlan,
+    MountPlan,
+    TmpfsPlan,
+    environment,
+    file_plans,
+    limits_plan,
+    mount_plans,
+    sysctl_plan,
+    tmpfs_plans,
+)
 from fedtest.plan_routes import ForwardPlan, RoutePlan, closed_plans, forwarded, route_plans
-from fedtest.scenario.base import Part
 from fedtest.scenario.template import expand, plan_lookups
 
 if TYPE_CHECKING:
@@ -47,10 +59,6 @@ if TYPE_CHECKING:
     from fedtest.scenario.model import Scenario
     from fedtest.scenario.processes import Condition
     from fedtest.scenario.template import View
-
-# By number, so that it needs no entry in an image's /etc/passwd; in the node
-# image it is the user `fedtest`.
-PLAIN_USER = "1000:1000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,8 @@ class HostPlan:
 
     `names` is the whole of its /etc/hosts beyond localhost, in order:
     (address, names). `closed` are ways out that must not be. `data` maps the
-    name of a data set to its directory. `barriers` are what faults put up.
+    name of a data set to its directory, `sysctls` settings of the kernel to
+    their values. `barriers` are what faults put up.
     """
 
     name: str
@@ -153,12 +162,24 @@ class HostPlan:
     forward: ForwardPlan | None = None
     dns: tuple[DnsPlan, ...] = ()
 
+    index: int = 0
+    limits: LimitsPlan = LimitsPlan()  # noqa: RUF009 - it is frozen
+    files: tuple[FilePlan, ...] = ()
+    mounts: tuple[MountPlan, ...] = ()
+    tmpfs: tuple[TmpfsPlan, ...] = ()
+    sysctls: tuple[tuple[str, str], ...] = ()
+
     @property
     def settled(self) -> bool:
         """Whether its network is to be set up beyond what engines do."""
         return bool(self.routes or self.closed or self.forward or self.dns) or any(
             item.settled for item in self.attachments
         )
+
+    @property
+    def looked_into(self) -> bool:
+        """Whether it has something that only a look from beside it can tell of."""
+        return bool(self.files or self.mounts or self.tmpfs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +211,10 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an engine and the runner need. `deadline` in seconds for all processes."""
+    """Everything an engine and the runner need. `deadline` in seconds for all processes.
+
+    `secrets`: their names; texts have them as templates, and nothing here has their values.
+    """
 
     scenario: str
     seed: int
@@ -200,15 +224,17 @@ class Plan:
     groups: tuple[GroupPlan, ...]
     processes: tuple[ProcessPlan, ...]
     faults: tuple[FaultPlan, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
         return next(host for host in self.hosts if host.name == name)
 
     @property
-    def changes_networks(self) -> bool:
-        """Whether tools beside hosts are needed: for conditions, settings or faults."""
-        return self.conditioned or self.settled or bool(self.faults)
+    def needs_tools(self) -> bool:
+        """Whether tools beside hosts are needed: to look into them, or to change them."""
+        looked_into = any(host.looked_into for host in self.hosts)
+        return looked_into or self.conditioned or self.settled or bool(self.faults)
 
     @property
     def settled(self) -> bool:
@@ -257,47 +283,18 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
         groups=groups,
         processes=(),
         faults=fault_plans(scenario),
+        secrets=tuple(scenario.secrets),
     )
-    return replace(plan, processes=_processes(scenario, plan))
-
-
-def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """The plan as plain data for JSON, for people and for artifacts."""
-    plain: dict[str, Any] = _plain(plan)
-    for host, part in zip(plain["hosts"], plan.hosts, strict=True):
-        host["data"] = dict(part.data)
-        for key in ("routes", "closed", "forward", "dns"):
-            if not host[key]:
-                del host[key]
-        for attachment, nic in zip(host["attachments"], part.attachments, strict=True):
-            # Where nothing is asked for, there is nothing to read.
-            if nic.link.empty:
-                del attachment["link"]
-            if nic.mtu is None:
-                del attachment["mtu"]
-            if nic.up:
-                del attachment["up"]
-        if not part.barriers:
-            del host["barriers"]
-            if not nic.settled:
-                del attachment["ipv4"], attachment["address6"], attachment["mac"]
-    for process, item in zip(plain["processes"], plan.processes, strict=True):
-        process["env"] = dict(item.env)
-        if not item.after:
-            del process["after"]
-        if not item.service:
-            del process["service"]
-    return plain
-
-
-def _plain(value: object) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Part):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, (str, int, float, type(None))) else str(value)
+    lookups = plan_lookups(plan)
+    views = {host.name: lookups.on(host.name) for host in plan.hosts}
+    return replace(
+        plan,
+        hosts=tuple(
+            replace(host, files=file_plans(scenario, scenario.hosts[host.name], views[host.name]))
+            for host in plan.hosts
+        ),
+        processes=_processes(scenario, views),
+    )
 
 
 def _hosts(scenario: Scenario, addresses: Mapping[str, Segment]) -> tuple[HostPlan, ...]:
@@ -331,6 +328,11 @@ def _hosts(scenario: Scenario, addresses: Mapping[str, Segment]) -> tuple[HostPl
             closed=closed_plans(scenario, addresses, name),
             forward=_forward(host),
             dns=dns_plans(scenario, host, known),
+            index=host.index,
+            limits=limits_plan(host),
+            mounts=mount_plans(scenario, host),
+            tmpfs=tmpfs_plans(host),
+            sysctls=sysctl_plan(scenario, host),
         )
         for name, host in scenario.hosts.items()
     )
@@ -349,16 +351,14 @@ def _image(image: str | None, build: Build | None) -> ImagePlan:
     return ImagePlan(build=BuildSpec(build.context, dockerfile))
 
 
-def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
-    """Each process on each of its hosts; `plan` has everything that templates name."""
-    lookups = plan_lookups(plan)
-    views = {host.name: lookups.on(host.name) for host in plan.hosts}
+def _processes(scenario: Scenario, views: Mapping[str, View]) -> tuple[ProcessPlan, ...]:
+    """Each process on each of its hosts."""
     return tuple(
         ProcessPlan(
             name=name,
             host=host,
             argv=_argv(process.run, views[host]),
-            env=tuple((key, expand(value, views[host])) for key, value in process.env.items()),
+            env=tuple(environment(scenario, host, process.env, views[host]).items()),
             user=process.user or PLAIN_USER,
             deadline=process.deadline,
             after=process.conditions,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 from fedtest.engine import examine
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
+from fedtest.engine.fake_provisions import NOTHING, claimed_facts, claimed_settings
 from fedtest.engine.inside import SNAPSHOT, hosts_file, resolv_conf
 from fedtest.engine.snapshot import Interface, ProcessFacts, Snapshot, TcpSocket, parse
 from fedtest.errors import EngineError, SubnetTaken
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Network
 
     from fedtest.engine.base import Power, RunTag, Sink
-    from fedtest.engine.examine import Examination, Examined
+    from fedtest.engine.examine import Examination, Examined, PathFacts
     from fedtest.plan import HostPlan, Plan, ProcessPlan
 
 _DRAIN = 0.5
@@ -51,6 +52,12 @@ class Defects:
     """(host, address, port) -> what `examine` tells of a connection; else it is refused."""
     sockets: tuple[tuple[str, str, int, str, int], ...] = ()
     """(process, local address, local port, remote address, remote port) that `observe` shows."""
+    settings: Mapping[tuple[str, str], str | None] = field(default_factory=dict)
+    """(host, path) -> what a file of its settings shows, or None if it is not there."""
+    facts: Mapping[tuple[str, str], PathFacts] = field(default_factory=dict)
+    """(host, path) -> what `examine` tells of a path, instead of what was put there."""
+    oom_kills: Mapping[str, int] = field(default_factory=dict)
+    """Host -> how many of its processes `observe` says the kernel has killed."""
     netem: bool | None = None
     answer: Callable[[str, str], str] = lambda _host, _script: ""
     """(host, script for its network) -> what it prints; it may raise. No script is really run."""
@@ -198,16 +205,22 @@ class FakeEngine(Engine):
             resolv_conf=resolv_conf(host.dns),
             text=text,
             processes=self._facts(run, host.name),
+            oom_kills=self.defects.oom_kills.get(host.name, 0) if traffic else 0,
+            settings={
+                path: body
+                for path, planned in claimed_settings(host).items()
+                if (body := self.defects.settings.get((host.name, path), planned)) is not None
+            },
         )
 
     def _examine(self, run: RunTag, host: str, wanted: Examination, deadline: float) -> Examined:
-        self._host(run, host)
+        plan = self._host(run, host)
         here = [
             process.pid
             for (run_id, key), process in list(self._processes.items())
             if (run_id, key.host) == (run.id, host)
         ]
-        local = replace(wanted, reach=())
+        local = replace(wanted, reach=(), facts=())
         told = subprocess.run(
             [sys.executable, "-m", examine.MODULE, examine.request(local, "/", here)],
             capture_output=True, text=True, timeout=deadline, check=True,
@@ -218,7 +231,15 @@ class FakeEngine(Engine):
             )
             for target in wanted.reach
         }
-        return replace(examine.parse(host, local, told.stdout), reach=claimed)
+        facts = claimed_facts(plan) if wanted.facts else {}
+        return replace(
+            examine.parse(host, local, told.stdout),
+            reach=claimed,
+            facts={
+                path: self.defects.facts.get((host, path)) or facts.get(path, NOTHING)
+                for path in wanted.facts
+            },
+        )
 
     def _facts(self, run: RunTag, host: str) -> dict[int, ProcessFacts]:
         """Those that the run's processes on the host really are."""

@@ -19,12 +19,13 @@ PID_PREFIX = b"fedtest-pid "
 _UP = "/dev/shm/.fedtest-up"  # noqa: S108 - a host's own, and new whenever it is started
 
 # One `tail` for all files, because every process started is time, in every host
-# at once: it heads each file with a line "==> name <==".
+# at once: it heads each file with a line "==> name <==". No host has all of them.
 _NETWORK = """
 look() {
   tail -n +1 /proc/uptime /proc/1/stat /proc/sys/kernel/random/boot_id \\
     /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
-    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf 2>/dev/null
+    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf \\
+    /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control "$@" 2>/dev/null || true
   echo
   echo "==> links <=="
   for d in /sys/class/net/*; do
@@ -41,8 +42,11 @@ echo "==> stat <=="; cat /proc/[0-9]*/stat 2>/dev/null
 echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 """
 
-SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
-"""Prints all of a host's state; needs root in the host to see everybody's sockets."""
+SNAPSHOT = f"{_NETWORK}\nlook \"$@\"\n{_PROCESSES}\necho '{END}'\n"
+"""Prints all of a host's state; needs root in the host to see everybody's sockets.
+
+Arguments: files to print, too.
+"""
 
 LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
 """Prints all of a host's state once for each line it reads."""
@@ -55,15 +59,17 @@ printf '%s' "$1" > /etc/hosts || echo "cannot write /etc/hosts" >&2
 if [ -n "$2" ]; then
   printf '%s' "$2" > /etc/resolv.conf || echo "cannot write /etc/resolv.conf" >&2
 fi
+shift 2
 {_NETWORK}
-look
+look "$@"
 : > {_UP}
 echo '{END}'
 exec sleep 2147483647
 """
 """The host's first process, which prints what it is, and then waits.
 
-$1 is the content of /etc/hosts, $2 that of /etc/resolv.conf, empty for what the engine puts there.
+$1 is the content of /etc/hosts, $2 that of /etc/resolv.conf, empty for what the
+engine puts there; files to print come after them.
 """
 
 WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'

@@ -65,8 +65,10 @@ class ProcessFacts:
 class Snapshot:
     """One host at one moment. `uptime`: the source's monotonic clock, in seconds since `boot`.
 
-    `born`: when the host was started, in clock ticks of the same clock.
-    `processes`: those that have not ended, by process id; empty where nobody asked for them.
+    `born`: when the host was started, in clock ticks of the same clock. `processes`: those that
+    have not ended, by process id; empty where nobody asked for them. `oom_kills`: how many of
+    its processes the kernel has killed for want of memory; None if it does not say. `settings`:
+    path -> content of files that were asked for, where they are.
     """
 
     uptime: float
@@ -78,6 +80,8 @@ class Snapshot:
     resolv_conf: str
     text: str
     processes: dict[int, ProcessFacts] = field(default_factory=dict)
+    oom_kills: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 def parse(text: str) -> Snapshot:
@@ -102,12 +106,26 @@ def _parse(text: str) -> Snapshot:
         resolv_conf=parts["/etc/resolv.conf"],
         text=text,
         processes=_processes(parts.get("stat", "")),
+        oom_kills=_oom_kills(parts),
+        settings={
+            path: body
+            for path, body in parts.items()
+            if path.startswith(("/sys/fs/cgroup/", "/proc/sys/", "/proc/swaps"))
+        },
     )
 
 
 def _sections(text: str) -> dict[str, str]:
     pieces = re.split(r"^==> (.*) <==$", text, flags=re.MULTILINE)
     return {name: body.strip("\n") for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+
+
+def _oom_kills(parts: dict[str, str]) -> int | None:
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        found = re.search(r"^oom_kill (\d+)$", parts.get(path, ""), flags=re.MULTILINE)
+        if found:
+            return int(found[1])
+    return None
 
 
 def _interfaces(parts: dict[str, str]) -> dict[str, Interface]:

@@ -52,6 +52,7 @@ from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import RESERVED
 from fedtest.scenario.processes import Condition, Group, Process
+from fedtest.scenario.provisions import FileIn, MountIn, SecretSource
 from fedtest.scenario.units import format_duration
 
 if TYPE_CHECKING:
@@ -72,6 +73,9 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`link` of a pair", PairLink),
     ("`hosts.NAME.firewall`", Firewall),
     ("`hosts.NAME.ports_in_use[]`", PortInUse),
+    ("`files`", FileIn),
+    ("`mounts`", MountIn),
+    ("`secrets.NAME`", SecretSource),
     ("`build`", Build),
     ("`data`", Data),
     ("`groups.NAME`", Group),
@@ -182,9 +186,24 @@ shell's. Fields that take templates say so.
 | `nics.NETWORK.name` | the name of this host's interface on a network |
 | `nics.NETWORK.ip`, `.ip6` | its addresses there, if it has them; `.ip6` in a URL needs brackets |
 | `host.name` | the name of this host |
+| `host.index` | its number among those of one `count`, from 0; 0 for a host without |
 | `hosts.HOST.nics.NETWORK.name`, `.ip`, `.ip6` | the same of any host |
 | `data.SET` | the directory of a data set |
 | `seed` | the scenario's seed |
+| `secrets.NAME` | the value of a secret; for commands, environments and contents of files |
+
+## Secrets
+
+`secrets` says where values come from that nobody is to read: from the environment of whoever
+runs fedtest, or from a file. One that is not there, or has fewer than 4 characters, is told of
+before anything starts; `validate` and `--dry-run` need none. Where processes print them, where
+they report them, in what is told of files, in stacks and errors, they are masked: `***`, also
+as they are written in JSON, in Python and in addresses, and each line of several by itself. No
+artifact has them, and no label or configuration of a container. Encoded otherwise (base64, say)
+they are not known again. A value in `run` is an argument: while the process runs, whoever is root
+on the engine's machine sees it, as the engine's `exec inspect` does; one in `env` is in no
+inspection, but in the process's environment; one in `files` is in the host's file system until
+the host is removed.
 """
 
 

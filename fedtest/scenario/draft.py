@@ -7,7 +7,7 @@ declared but wrong is None, and whatever refers to it is not judged by it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -18,6 +18,7 @@ from fedtest.scenario.faults import Fault
 from fedtest.scenario.hosts import Host, Network
 from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.processes import Group, Process
+from fedtest.scenario.provisions import FileIn, MountIn
 from fedtest.scenario.resolution import DnsAnswer, DomainName
 from fedtest.scenario.template import Lookups, Nic
 
@@ -31,9 +32,10 @@ _PartT = TypeVar("_PartT", bound="Part")
 
 # Keys without which a part is still itself to all others.
 _ALONE = frozenset(
-    {"after", "aliases", "always", "build", "deadline", "dns", "env", "eventually", "firewall"}
-    | {"gateway", "id", "image", "internal", "link", "mac", "names", "pairs", "ports_in_use"}
-    | {"routes", "service", "user"}
+    {"after", "aliases", "always", "build", "count", "cpus", "deadline", "dns", "env"}
+    | {"eventually", "files", "firewall", "gateway", "id", "image", "index", "internal", "link"}
+    | {"mac", "memory", "mounts", "names", "pairs", "pids", "ports_in_use", "routes", "service"}
+    | {"sysctls", "tmpfs", "user"}
 )
 
 _ANSWERS = TypeAdapter(dict[DomainName, DnsAnswer])
@@ -61,6 +63,10 @@ class Draft:
     resolve: str
     faults: Sequence[Fault | None] = ()
     fault_ids: Collection[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, FileIn | None] = field(default_factory=dict)
+    mounts: Mapping[str, MountIn | None] = field(default_factory=dict)
+    secrets: Collection[str] = ()
 
     @classmethod
     def of(cls, scenario: Scenario) -> Draft:
@@ -77,6 +83,10 @@ class Draft:
             scenario.resolve,
             scenario.faults,
             [fault.id for fault in scenario.faults if fault.id is not None],
+            env=scenario.env,
+            files=scenario.files,
+            mounts=scenario.mounts,
+            secrets=scenario.secrets,
         )
 
     @classmethod
@@ -97,6 +107,20 @@ class Draft:
             resolve if isinstance(resolve, str) else "",
             [_part(Fault, item) for item in faults] if isinstance(faults, list) else [],
             _ids(faults),
+            env={
+                name: text
+                for name, text in _mapping(filled, "env").items()
+                if isinstance(text, str)
+            },
+            files=_parts(
+                FileIn,
+                {
+                    path: {"content": item} if isinstance(item, str) else item
+                    for path, item in _mapping(filled, "files").items()
+                },
+            ),
+            mounts=dict.fromkeys(_mapping(filled, "mounts")),
+            secrets=_mapping(filled, "secrets").keys(),
         )
 
     def hosts_of(self, process: str) -> tuple[str, ...] | None:
@@ -118,7 +142,8 @@ class Draft:
             for name, host in self.hosts.items()
         }
         data = None if self.data is None else self.data.directories()
-        return Lookups(hosts, self.groups, data, self.seed)
+        indexes = {name: 0 if host is None else host.index for name, host in self.hosts.items()}
+        return Lookups(hosts, self.groups, data, self.seed, indexes=indexes, secrets=self.secrets)
 
     def _nic(self, network: str, nic: ModelNic) -> Nic:
         part = self.networks.get(network)
@@ -130,6 +155,11 @@ class Draft:
             str(nic.ip or _SOME_ADDRESS) if ipv4 else None,
             str(nic.ip6 or _SOME_ADDRESS6) if ipv6 else None,
         )
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> dict[str, Any]:
+    section = data.get(key)
+    return section if isinstance(section, dict) else {}
 
 
 def _ids(section: object) -> list[str]:

@@ -6,11 +6,12 @@ from typing import Annotated, Protocol, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
-from fedtest.scenario.base import MOST, Part
+from fedtest.scenario.base import MOST, Part, short
 from fedtest.scenario.forwarding import Forward, Route
 from fedtest.scenario.ip_types import Mac, NicIp, NicIp6, Place, Subnet6
 from fedtest.scenario.links import Firewall, Link, Occupied, Pair
 from fedtest.scenario.names import ImageName, InterfaceName, Ip, NetworkName, Subnet
+from fedtest.scenario.provisions import Env, Files, Memory, Mounts, Sysctls, Tmpfs
 from fedtest.scenario.refusal import refuse
 from fedtest.scenario.resolution import DnsAnswer, DomainName, HostsEntry
 
@@ -40,11 +41,6 @@ class Build(Part):
         if (info.context or {}).get("look") and not path.is_file():
             raise refuse(f"no such file: {path}", allowed="a Dockerfile")
         return self
-
-
-def short(key: str) -> BeforeValidator:
-    """A string is short for a mapping with one key."""
-    return BeforeValidator(lambda value: value if isinstance(value, (dict, Part)) else {key: value})
 
 
 class Imaged(Protocol):
@@ -221,6 +217,72 @@ class Host(Part):
         strict=False,
         max_length=MOST,
         description="Ports that something of another kind has taken: numbers, or mappings.",
+    )
+
+    count: int | None = Field(
+        default=None,
+        ge=1,
+        le=MOST,
+        description="So many hosts of this kind, called `NAME-0`, `NAME-1` and so on. `NAME` alone "
+        "stands for all of them, in this order, in lists of hosts and in `pairs`. Not with a fixed "
+        "`ip` or `mac`.",
+        json_schema_extra={"default": "one host, called `NAME`"},
+    )
+    index: int = Field(
+        default=0,
+        ge=0,
+        lt=MOST,
+        description="What `host.index` is in templates; with `count` it is the number in the name.",
+    )
+    cpus: float | None = Field(
+        default=None,
+        ge=0.01,
+        le=1024,
+        allow_inf_nan=False,
+        description="How much of the machine's processors all its processes together get, in "
+        "whole ones: `0.5`.",
+        json_schema_extra={"default": "no limit"},
+    )
+    memory: Memory | None = Field(
+        default=None,
+        description="How much memory all its processes together get; one that takes more is "
+        "killed by the kernel (status 137).",
+        json_schema_extra={"default": "no limit"},
+    )
+    pids: int | None = Field(
+        default=None,
+        ge=16,
+        le=1_000_000,
+        description="How many processes and threads it has at most, a few of the testbed's own "
+        "included.",
+    )
+    env: Env = Field(
+        default_factory=dict,
+        description="Environment variables of all processes there: name -> string. A process's "
+        "own win. Templates.",
+    )
+    files: Files = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Files that are put into it: path -> content, or the mapping.",
+    )
+    mounts: Mounts = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Directories of this machine that it sees: path -> directory here, or the "
+        "mapping.",
+    )
+    tmpfs: Tmpfs = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Small file systems in memory, which everybody may fill, and nothing "
+        "is executed from: path -> size.",
+    )
+    sysctls: Sysctls = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Settings of the kernel that a host has for itself (net.*, kernel.shm*, "
+        "kernel.msg*, kernel.sem, fs.mqueue.*): name -> number or string.",
     )
 
     _check = model_validator(mode="after")(one_image)

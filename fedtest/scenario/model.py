@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from fedtest.scenario.base import MOST, Part
+from fedtest.scenario.base import MOST, Part, short
 from fedtest.scenario.checks import Check
+from fedtest.scenario.counted import Counted
 from fedtest.scenario.faults import Fault
-from fedtest.scenario.hosts import Build, Host, Network, one_image, short
+from fedtest.scenario.hosts import Build, Host, Network, one_image
 from fedtest.scenario.names import (
     Directory,
     GroupName,
@@ -24,6 +25,7 @@ from fedtest.scenario.names import (
     ScenarioName,
 )
 from fedtest.scenario.processes import Group, Process
+from fedtest.scenario.provisions import Env, Files, Mounts, SecretName, SecretSource, Sysctls
 from fedtest.scenario.refusal import refuse
 from fedtest.scenario.resolution import DnsAnswer, DomainName
 from fedtest.scenario.units import Duration
@@ -97,6 +99,31 @@ class Scenario(Part):
     hosts: dict[HostName, Host] = Field(
         min_length=1, max_length=MOST, description="The hosts: name -> host."
     )
+    env: Env = Field(
+        default_factory=dict,
+        description="Environment variables of all processes; those of a host, then a process's "
+        "own, win. Templates.",
+    )
+    files: Files = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Files that are put into every host; at the same path a host's own wins.",
+    )
+    mounts: Mounts = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Directories of this machine that every host sees; a host's own wins.",
+    )
+    sysctls: Sysctls = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Settings of the kernel for every host; a host's own win.",
+    )
+    secrets: dict[SecretName, SecretSource] = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Values that appear in no artifact: name -> where they come from.",
+    )
     data: Data = Field(
         default_factory=Data,
         description="Data sets: name -> directory.",
@@ -123,7 +150,7 @@ class Scenario(Part):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
-        return cls.with_defaults(data) if isinstance(data, dict) else data
+        return cls.with_defaults(Counted.of(data).data) if isinstance(data, dict) else data
 
     _check = model_validator(mode="after")(one_image)
 

@@ -12,6 +12,7 @@ from fedtest.scenario import (
     ipv6_references,
     link_references,
     process_references,
+    provision_references,
 )
 from fedtest.scenario.declared import attached, known
 from fedtest.scenario.ip_types import address_in
@@ -42,6 +43,7 @@ def findings(draft: Draft) -> Iterator[Finding]:
     yield from _groups(draft)
     yield from _processes(draft)
     yield from process_references.findings(draft)
+    yield from provision_references.findings(draft)
     yield from check_references.findings(draft)
     yield from fault_references.findings(draft)
     yield from _Templates(draft).findings()
@@ -130,6 +132,8 @@ class _Templates:
             if process is not None:
                 for at, text in _texts(name, process):
                     yield from self._text(at, text, hosts)
+        for at, text, some in _provided(self._draft):
+            yield from self._text(at, text, some)
         for number, check in enumerate(self._draft.checks):
             spec = None if check is None else check.sockets
             if spec is None:
@@ -205,3 +209,21 @@ def _texts(name: str, process: Process) -> Iterator[tuple[Loc, str]]:
             yield (*loc, "run", at), item
     for key, value in process.env.items():
         yield (*loc, "env", key), value
+
+
+def _provided(draft: Draft) -> Iterator[tuple[Loc, str, Sequence[str]]]:
+    """Where templates may be in what hosts are given, and on which hosts."""
+    # A host's own at the same key is instead of it.
+    for key, text in draft.env.items():
+        names = [name for name, host in draft.hosts.items() if host and key not in host.env]
+        yield ("env", key), text, names
+    for path, file in draft.files.items():
+        if file is not None and file.content is not None:
+            names = [name for name, host in draft.hosts.items() if host and path not in host.files]
+            yield ("files", path, "content"), file.content, names
+    for name, host in draft.hosts.items():
+        for key, text in host.env.items() if host else ():
+            yield ("hosts", name, "env", key), text, [name]
+        for path, file in host.files.items() if host else ():
+            if file.content is not None:
+                yield ("hosts", name, "files", path, "content"), file.content, [name]

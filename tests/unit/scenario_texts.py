@@ -66,6 +66,31 @@ checks:
   - reach: {from: a, to: r, network: left, port: 1}
 """
 
+GIVEN = """\
+fedtest: 1
+name: given
+networks:
+  net: {pairs: [{from: w, to: lead, link: {loss: 1%}}]}
+env: {WHO: "${{ host.name }}"}
+files: {/etc/who: "${{ host.index }}", /etc/two: {from: here/file, mode: "0755", owner: "5:6"}}
+mounts: {/mnt/x: here}
+sysctls: {net.ipv4.tcp_keepalive_time: 5}
+secrets: {TOKEN: {env: T}, key: {file: here/key}}
+hosts:
+  lead:
+    nics: {net: eth0}
+    cpus: 0.5
+    memory: 64MB
+    pids: 100
+    tmpfs: {/scratch: 10MiB}
+    mounts: {/mnt/y: {from: /tmp, write: true}}
+  w: {nics: {net: eth0}, count: 3, env: {A: "${{ secrets.TOKEN }}"}, sysctls: {kernel.sem: "1 2"}}
+groups:
+  all: {members: [lead, w], network: net}
+processes:
+  p: {hosts: [w], run: "echo ${{ all.rank }} ${{ secrets.key }}"}
+"""
+
 
 def changed(old: str, new: str) -> str:
     """BASE with its only `old` replaced."""

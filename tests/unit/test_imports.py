@@ -19,6 +19,8 @@ FORBIDDEN = {
     "fedtest.values": ("fedtest",),
     "fedtest.scenario": ("fedtest.plan", "fedtest.engine", "fedtest.run", "fedtest.reporters"),
     "fedtest.plan": ("fedtest.engine", "fedtest.run", "fedtest.reporters"),
+    "fedtest.plan_provisions": ("fedtest.engine", "fedtest.run", "fedtest.reporters"),
+    "fedtest.local_files": ("fedtest",),
     "fedtest.plan_links": ("fedtest.engine", "fedtest.run", "fedtest.reporters"),
     "fedtest.plan_addresses": ("fedtest.engine", "fedtest.run", "fedtest.reporters"),
     "fedtest.plan_names": ("fedtest.engine", "fedtest.run", "fedtest.reporters"),

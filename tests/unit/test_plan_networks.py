@@ -8,8 +8,9 @@ import pytest
 from pretend_links import plan_of
 
 from fedtest.links.measure import measurements
-from fedtest.plan import Plan, make_plan, plan_to_dict
+from fedtest.plan import Plan, make_plan
 from fedtest.plan_addresses import allocate6, own_subnet6
+from fedtest.plan_text import plan_to_dict
 from fedtest.scenario.load import loads
 from fedtest.settings import make, measure
 from fedtest.settings.paths import Paths

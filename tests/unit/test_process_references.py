@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scenario_texts import BASE, assert_refused, changed
 
-from fedtest.plan import make_plan, plan_to_dict
+from fedtest.plan import make_plan
+from fedtest.plan_text import plan_to_dict
 from fedtest.scenario.load import dump, loads
 from fedtest.subnets import choose
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scenario_texts import BASE, NETS
+from scenario_texts import BASE, GIVEN, NETS
 
 from fedtest.errors import ScenarioError
 from fedtest.plan import make_plan
@@ -62,7 +62,8 @@ def shipped(name: str) -> str:
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
     """A scenario with a few pieces cut, doubled, exchanged or made of something else."""
-    text = draw(st.sampled_from([BASE, NETS, shipped("ring"), shipped("slow-link")]))
+    texts = [BASE, GIVEN, NETS, shipped("ring"), shipped("slow-link")]
+    text = draw(st.sampled_from(texts))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.integers(0, 30)))
@@ -89,8 +90,8 @@ def test_mutated_scenarios(text: str) -> None:
 
 @st.composite
 def mistyped(draw: st.DrawFn) -> str:
-    """BASE with values of the wrong type: lines stay whole, so that the model is reached."""
-    lines = BASE.splitlines()
+    """Values of the wrong type: lines stay whole, so that the model is reached."""
+    lines = draw(st.sampled_from([BASE, GIVEN])).splitlines()
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(lines) - 1))
         key, colon, _ = lines[at].partition(": ")

@@ -68,7 +68,7 @@ class DockerEngine(Engine):
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         node = ImagePlan()
         wanted = dict.fromkeys(host.image for host in plan.hosts)
-        if self._client.api_version < API_NAMES or plan.changes_networks:
+        if self._client.api_version < API_NAMES or plan.needs_tools:
             wanted[node] = None  # Helpers run from it.
         found = {
             image: images.ensure_image(

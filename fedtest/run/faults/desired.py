@@ -129,9 +129,11 @@ def _barriers(plan: Plan, spec: PartitionFault | CutFault | BlockFault) -> Plan:
             found[receiver] = [BarrierPlan(item.interface)]
     else:
         for sender, receiver in cut_ways(plan, spec):
-            source = str(attachment(plan, sender, spec.network).address.ip)
             item = attachment(plan, receiver, spec.network)
-            found.setdefault(receiver, []).append(BarrierPlan(item.interface, source))
+            found.setdefault(receiver, []).extend(
+                BarrierPlan(item.interface, str(address.ip))
+                for address in attachment(plan, sender, spec.network).addresses
+            )
     hosts = {name: plan.host(name) for name in found}
     return _with_host(
         plan,
@@ -145,7 +147,9 @@ def _barriers(plan: Plan, spec: PartitionFault | CutFault | BlockFault) -> Plan:
 def _sources(plan: Plan, spec: BlockFault) -> list[str | None]:
     if spec.sender is None:
         return [None]
-    return [str(item.address.ip) for item in plan.host(spec.sender).attachments]
+    return [
+        str(address.ip) for item in plan.host(spec.sender).attachments for address in item.addresses
+    ]
 
 
 def _link(plan: Plan, spec: LinkFault) -> Plan:
@@ -201,17 +205,18 @@ def _resolve(plan: Plan, spec: ResolveFault) -> Plan:
 
 
 def _renamed(names: Names, spec: ResolveFault) -> Names:
-    addresses: dict[str, str] = {}
+    addresses: dict[str, list[str]] = {}
     for address, some in names:
         for name in some:
-            addresses.setdefault(name, address)
+            addresses.setdefault(name, []).append(address)
     kept = [
         (address, tuple(name for name in some if name not in spec.names)) for address, some in names
     ]
     added = [
-        (addresses.get(target, target) if isinstance(target, str) else str(target), (name,))
+        (address, (name,))
         for name, target in spec.names.items()
         if target != "missing"
+        for address in (addresses.get(target, []) if isinstance(target, str) else [str(target)])
     ]
     # First, because the first line that has a name is the one that counts.
     return (*added, *((address, some) for address, some in kept if some))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fedtest.engine.snapshot import Snapshot
     from fedtest.links.mechanism import Mechanism
     from fedtest.plan import HostPlan, Plan
+    from fedtest.run.bring_up import BringUp
     from fedtest.scenario.base import Part
 
 DEADLINE = 60.0
@@ -35,12 +36,13 @@ class World:
     `off` and `paused` are hosts that faults have switched off or halted.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - it is made in one place
         self,
         engine: Engine,
         run: RunTag,
         plan: Plan,
         prepared: Prepared,
+        bring_up: BringUp,
         mechanism: Callable[[], Mechanism],
     ) -> None:
         self.engine = engine
@@ -50,6 +52,7 @@ class World:
         self.off: frozenset[str] = frozenset()
         self.paused: frozenset[str] = frozenset()
         self._prepared = prepared
+        self._bring_up = bring_up
         self._mechanism = mechanism
         self._active: list[Part] = []
 
@@ -68,6 +71,7 @@ class World:
         alone = replace(self.base, hosts=(self.base.host(host),))
         found = self.engine.realise(alone, self.run, self._prepared, lambda _: None, DEADLINE)
         self.off -= {host}
+        self._bring_up.verify(alone, found)
         target = desired(self.base, self._active)
         self._change(self.base, target, {host}, anew=True)
         return found[host]
@@ -82,8 +86,10 @@ class World:
         """From one plan to another on `hosts`; `anew`: nothing of either is there yet."""
         pairs = [(before.host(name), after.host(name)) for name in sorted(hosts)]
         reshaped = self._interfaces(pairs)
+        made_new = {host.name for _, host in pairs if anew or host.name in reshaped}
+        self._bring_up.settings.settle(after, made_new, measured=False)
         self._links(before, after, {host.name for _, host in pairs}, reshaped, anew=anew)
-        self._admission([host for _, host in pairs if anew or host.name in reshaped])
+        self._admission([after.host(name) for name in sorted(made_new)])
         self._read_back(
             {
                 new.name: barriers.script(new)
