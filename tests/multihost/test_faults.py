@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from conftest import CommandLine, left_behind
-from faulty import HOLD, hosts, until_healed, watch
+from fault_hosts import HOLD, hosts, until_healed, watch
 
 if TYPE_CHECKING:
     from fedtest.engine.docker.client import DockerClient
@@ -54,7 +54,7 @@ checks:
   - log: {process: watch, host: a, match: "data b heard", count: 3}
   - log: {process: watch, host: b, match: "data a heard", count: 5}
   - time: {from: both.applied, to: {host: a, log: data b silent}, within: 2500ms}
-  - time: {from: both.healed, to: {host: a, log: data b heard}, within: 1s}
+  - log: {process: watch, host: a, order: [data b heard, data b silent, data b heard]}
 """
 )
 
@@ -121,7 +121,7 @@ faults:
   - {interface: {host: a, network: data, ip: 10.66.2.99}, id: ip, when: name.healed, at: 1s, for: 1s}
   - resolve: {host: c, names: {b: 127.0.1.1, c: missing}}
     id: names
-    when: {process: state, host: c, log: "b 10"}
+    when: {process: state, host: c, log: "b 198"}
     for: 4s
   - {fill: {host: c, path: /dev/shm}, id: disk, when: {process: state, host: c, log: disk room}, for: 4s}
   - {block: {host: b, ports: [7000]}, id: drop, when: ip.healed, at: 1s, for: 2s}
@@ -132,14 +132,15 @@ faults:
 checks:
   - log: {process: state, host: a, order: ["data eth0=10.66.2.", data down, "data eth0=", "data eth9=10.66.2.", "data eth0=", "data eth0=10.66.2.99/24$", "data eth0="]}
   - log: {process: state, host: a, match: "data down", since: down.applied, within: 3s}
-  - log: {process: state, host: c, order: ["b 10", "b 127.0.1.1", "b 10"]}
-  - log: {process: state, host: c, order: ["c 10", "c unknown", "c 10"]}
+  - log: {process: state, host: c, order: ["b 198", "b 127.0.1.1", "b 198"]}
+  - log: {process: state, host: c, order: ["c 198", "c unknown", "c 198"]}
   - log: {process: state, host: c, order: [disk room, disk full, disk room]}
   - log: {process: state, host: a, absent: "disk full|b 127|c unknown"}
   - log: {process: state, host: a, order: [7000 open, 7000 TimeoutError, 7000 open, 7000 ConnectionRefusedError, 7000 open]}
   - log: {process: state, host: a, order: [7001 open, 7001 ConnectionRefusedError, 7001 open]}
   - log: {process: state, host: c, order: [7000 open, 7000 TimeoutError, 7000 open]}
-  - log: {process: state, host: c, absent: Refused}
+  - log: {process: state, host: c, absent: Refused, since: reject.applied}
+  - exit: {process: hold, signal: KILL}
   - {reach: {from: c, to: b, network: data, port: 7000}, eventually: 20s}
 """
 )
@@ -172,7 +173,7 @@ for number in itertools.count():
 """
 
 MACHINES = (
-    hosts("10.66.3.0/24", "{delay: 5ms}")
+    hosts("10.66.3.0/24", "{delay: 5ms, probe: false}")
     + "processes:\n"
     + HOLD
     + watch(on="[a]")
@@ -191,6 +192,7 @@ faults:
   - {kill: {process: talk}, id: kill, when: power.healed, at: 1500ms}
   - {kill: {process: hold}, when: kill.applied}
 checks:
+  - exit: {process: hold, signal: KILL}
   - exit: {process: beat, signal: TERM}
   - exit: {process: talk, signal: KILL}
   - log: {process: beat, host: b, match: began, count: 3}
@@ -213,8 +215,6 @@ def test_processes_and_hosts_stand_still_end_and_come_back(fedtest: CommandLine)
     found = passed(fedtest, MACHINES)
     assert found["power"]["found"][0] == "off: b"
     assert found["kill"]["found"] == ["talk on b, talk on c gone"]
-    links = json.loads((fedtest.runs / "latest" / "links.json").read_text(encoding="utf-8"))
-    assert links["measured"]
 
 
 TRIGGERS = (
