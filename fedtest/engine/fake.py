@@ -106,7 +106,9 @@ class FakeEngine(Engine):
             for network in plan.networks:
                 if any(network.subnet.overlaps(subnet) for subnet in taken):
                     raise SubnetTaken(f"{network.subnet} is in use", subnet=network.subnet)
-            self.realised[run.id] = plan
+            there = self.realised.get(run.id)
+            # What is there already stays, be it more than is asked for now.
+            self.realised[run.id] = there or plan
             for host in plan.hosts:
                 self._power[run.id, host.name] = "on"
         return {host.name: self._snapshot(run, host, traffic=False) for host in plan.hosts}
@@ -155,10 +157,9 @@ class FakeEngine(Engine):
                 self._kill(run.id, name)
                 self._starts[run.id, name] = self._starts.get((run.id, name), 0) + 1
             else:
-                number = signal.SIGSTOP if wanted == "paused" else signal.SIGCONT
                 for (run_id, key), process in list(self._processes.items()):
                     if (run_id, key.host) == (run.id, name):
-                        process.signal(number)
+                        process.halt() if wanted == "paused" else process.signal(signal.SIGCONT)
 
     def destroy(self, run_id: str, deadline: float) -> int:
         del deadline
@@ -318,6 +319,11 @@ class _Process:
 
     def signal(self, number: int) -> None:
         os.killpg(self.pid, number)
+
+    def halt(self) -> None:
+        """It stands still, or has ended, when this returns."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self) -> None:
         """End it and its descendants, and leave nothing of it."""

@@ -59,8 +59,8 @@ def _circles(draft: Draft) -> Iterator[Finding]:
         if fault is not None and fault.id is not None and isinstance(fault.when, FaultMoment)
     }
     told: set[str] = set()
-    for name, (at, other) in waits.items():
-        circle = [name]
+    for name, (at, following) in waits.items():
+        circle, other = [name], following
         while other in waits and other not in circle:
             circle.append(other)
             other = waits[other][1]

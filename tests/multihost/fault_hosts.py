@@ -50,7 +50,7 @@ PLACES = [
 HOSTS = """
 fedtest: 1
 name: faults
-deadline: 120s
+deadline: 900s
 networks: {mgmt: {}, data: {subnet: SUBNET, link: LINK}}
 hosts:
   a: {nics: {mgmt: mgmt0, data: eth0}}
@@ -71,7 +71,7 @@ def watch(name: str = "watch", on: str = "[a, b, c]") -> str:
     return f"  {name}: {{hosts: {on}, service: true, run: {run}}}\n"
 
 
-HOLD = "  hold: {hosts: [a], run: sleep 110}\n"
+HOLD = "  hold: {hosts: [a], run: sleep 900}\n"
 """The process that the run lasts for; `until_healed` ends it."""
 
 
