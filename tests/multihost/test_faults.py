@@ -72,7 +72,7 @@ def test_partitions_and_cuts_are_on_one_network_and_on_the_ways_they_name(
 
 
 STATE = """
-import os, socket, subprocess, sys, time
+import os, socket, subprocess, sys, threading, time
 last = {}
 def say(what, value):
     if last.get(what) != value:
@@ -82,6 +82,7 @@ def write():
     try:
         with open("/dev/shm/trial", "w") as file:
             file.write("x")
+        os.unlink("/dev/shm/trial")  # Or its room would be there for the next.
         return "room"
     except OSError as error:
         return "full"
@@ -96,7 +97,12 @@ def connect(port):
         return "open"
     except OSError as error:
         return type(error).__name__
-listening = [socket.create_server(("", port)) for port in (7000, 7001)]
+def serve(port):
+    listening = socket.create_server(("", port))
+    while True:
+        listening.accept()[0].close()
+for port in (7000, 7001):
+    threading.Thread(target=serve, args=(port,), daemon=True).start()
 while True:
     told = subprocess.run(["ip", "-o", "-4", "address", "show", "up"], capture_output=True)
     words = [line.split() for line in told.stdout.decode().splitlines()]
@@ -240,7 +246,7 @@ faults:
   - {cut: {network: mgmt, to: c}, id: bytes, when: {host: c, network: data, bytes: 100kB}, until: value.applied}
   - {cut: {network: mgmt, from: c}, id: value, when: {process: talk, value: sent, is: ">= 150"}, for: 200ms}
   - {cut: {network: mgmt, from: a, to: b}, id: often, at: 100ms..300ms, for: 100ms..200ms, repeat: {times: 3, every: 500ms..700ms}}
-  - {kill: {process: hold}, when: {process: talk, host: c, value: sent, is: ">= 500"}}
+  - {kill: {process: hold}, when: {process: talk, host: c, value: sent, is: ">= 500"}, at: 30s}
 checks:
   - exit: {process: hold, signal: KILL}
   - exit: {process: short}
