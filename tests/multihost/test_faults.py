@@ -278,6 +278,7 @@ faults:
     + until_healed("cut")
     + """
 checks:
+  - exit: {process: hold, signal: KILL}
   - log: {process: ping, match: "time=(?P<ms>[0-9.]+)", where: {ms: "< 60"}}
   - log: {process: ping, match: "time=(?P<ms>[0-9.]+)", where: {ms: ">= 89"}, since: slow.applied, within: 60s}
   - log: {process: ping, match: "time=(?P<ms>[0-9.]+)", where: {ms: "< 60"}, since: slow.healed, within: 60s}
