@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from engine_contract import DEADLINE, HOSTS, EngineContract, Listener, shell, two_networks
 
+from engine_contract import DEADLINE, HOSTS, EngineContract, Listener, shell, two_networks
 from fedtest.engine.base import ProcessKey, RunTag
 from fedtest.engine.owner import Owner
 from fedtest.engine.settings import sysctl_file

@@ -79,7 +79,7 @@ class Settings:
             if measured:
                 compare(replace(plan, hosts=tuple(some)), found)
                 self._ping(plan, names, entry)
-                self._ask(plan, names, entry)
+            self._ask(plan, names, entry)
         finally:
             self._directory.json("settings.json", self._record)
         return found

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from fault_hosts import hosts
 
-from fedtest.engine.docker.engine import DockerEngine
 from fedtest.engine.docker import engine as docker_engine
+from fedtest.engine.docker.engine import DockerEngine
 from fedtest.errors import ExitCode
 from fedtest.run.faults import machines
 from fedtest.run.observer import Observer

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from network_scenarios import ROUTED, process, routed, two
 
 from fedtest.plan import make_plan
 from fedtest.run.artifacts import RunDirectory
@@ -16,6 +15,7 @@ from fedtest.run.observer import Observer
 from fedtest.run.settle import Settings
 from fedtest.scenario.load import loads
 from fedtest.subnets import choose
+from network_scenarios import ROUTED, process, routed, two
 
 if TYPE_CHECKING:
     from pathlib import Path

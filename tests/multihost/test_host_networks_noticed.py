@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from network_scenarios import routed, two
 
 from fedtest.engine.docker import hosts
 from fedtest.engine.docker.engine import DockerEngine
@@ -15,6 +14,7 @@ from fedtest.run.result import Result, Verdict
 from fedtest.run.runner import Runner
 from fedtest.scenario.load import loads
 from fedtest.settings import make
+from network_scenarios import routed, two
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
-from checking import SCENARIO, Case
 
+from checking import SCENARIO, Case
 from fedtest.engine.snapshot import TcpSocket
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import Looks, looks

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from engine_contract import EngineContract
 from engine_contract_provisions import ProvisionsContract
-
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineError
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretend_links import plan_of
 
 from fedtest.plan_links import BarrierPlan, LinkPlan
 from fedtest.run.faults.desired import cut_ways, desired
 from fedtest.run.faults.passages import barred
 from fedtest.scenario.faults import CutFault, PartitionFault
+from pretend_links import plan_of
 
 QUICK = settings(max_examples=200, deadline=None, database=None)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pretend_links import plan_of
 
 from fedtest.engine.base import ProcessKey, RunTag
 from fedtest.engine.fake import FakeEngine
@@ -21,6 +20,7 @@ from fedtest.run.faults.step import Done, Step
 from fedtest.run.logs import ProcessLog
 from fedtest.run.result import Verdict
 from fedtest.scenario.load import loads
+from pretend_links import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretend_links import plan_of
 from scenario_texts import BASE
+
+from pretend_links import plan_of
 
 if TYPE_CHECKING:
     from fedtest.plan_faults import FaultPlan

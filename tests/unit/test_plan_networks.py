@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipaddress import IPv4Network, IPv6Interface, IPv6Network, ip_address
 
 import pytest
-from pretend_links import plan_of
 
 from fedtest.links.measure import measurements
 from fedtest.plan import Plan, make_plan
@@ -14,6 +13,7 @@ from fedtest.plan_text import plan_to_dict
 from fedtest.scenario.load import loads
 from fedtest.settings import make, measure
 from fedtest.settings.paths import Paths
+from pretend_links import plan_of
 
 HEAD = "fedtest: 1\nname: nets\n"
 SUBNETS = {name: IPv4Network(f"198.18.0.{16 * at}/28") for at, name in enumerate("xyz")}

@@ -7,15 +7,15 @@ from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING
 
 import pytest
-from engine_contract import HOSTS, two_networks
-from pretend_links import plan_of
 
+from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import RunTag
 from fedtest.engine.fake import FakeEngine
 from fedtest.engine.owner import Owner
 from fedtest.engine.snapshot import Interface
 from fedtest.errors import NotAsPlanned
 from fedtest.run.readback import compare
+from pretend_links import plan_of
 
 if TYPE_CHECKING:
     from fedtest.engine.snapshot import Snapshot

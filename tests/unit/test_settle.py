@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pretend_networks import Network
 
 from fedtest.run.result import Verdict
+from pretend_networks import Network
 from runs import Lab, Run
 
 if TYPE_CHECKING:

@@ -151,8 +151,6 @@ class Hosts:
                     # user's processes have; nothing outside the host is reached by it.
                     cap_add=["SYS_PTRACE"],
                     shm_size=_SHM,
-                    # The machine itself forwards, for its containers, and a host would, too.
-                    sysctls={"net.ipv4.ip_forward": "0"},
                     log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
                     mounts=mounts(host, self._prepared.data),
                     **limits(host),

@@ -35,8 +35,8 @@ def limits(host: HostPlan) -> dict[str, Any]:
         wanted |= {"mem_limit": host.limits.memory, "memswap_limit": host.limits.memory}
     if host.limits.pids is not None:
         wanted["pids_limit"] = host.limits.pids
-    if host.sysctls:
-        wanted["sysctls"] = dict(host.sysctls)
+    # The machine itself forwards, for its containers, and a host would, too.
+    wanted["sysctls"] = {"net.ipv4.ip_forward": "0", **dict(host.sysctls)}
     return wanted
 
 

@@ -12,6 +12,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from fedtest.plan_links import BarrierPlan, LinkPlan, PairPlan
+from fedtest.plan_names import DnsPlan
 from fedtest.scenario.faults import (
     BlockFault,
     CutFault,
@@ -200,8 +201,19 @@ def _changed(link: LinkPlan, change: PairLink) -> LinkPlan:
 def _resolve(plan: Plan, spec: ResolveFault) -> Plan:
     hosts = [host for host in plan.hosts if spec.host in (None, host.name)]
     return _with_host(
-        plan, {host.name: replace(host, names=_renamed(host.names, spec)) for host in hosts}
+        plan,
+        {
+            host.name: replace(host, names=_renamed(host.names, spec), dns=_answers(host.dns, spec))
+            for host in hosts
+        },
     )
+
+
+def _answers(dns: tuple[DnsPlan, ...], spec: ResolveFault) -> tuple[DnsPlan, ...]:
+    """An engine's DNS knows every host: a name that is missing must be missing there, too."""
+    missing = [name for name, target in spec.names.items() if target == "missing"]
+    kept = tuple(item for item in dns if item.name not in missing)
+    return (*kept, *(DnsPlan(name, failure="nxdomain") for name in missing))
 
 
 def _renamed(names: Names, spec: ResolveFault) -> Names:

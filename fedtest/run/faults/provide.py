@@ -64,7 +64,7 @@ def provide_faults(  # noqa: PLR0917 - it is called in one place
     def mechanism() -> Mechanism:
         return chosen or ask_mechanism(engine, run, plan, netem)
 
-    world = World(engine, run, plan, prepared, bring_up, mechanism)
+    world = World(engine, run, evidence, prepared, bring_up, mechanism)
     hands = Hands(Actions(world, clock), inbox.put)
     return FaultDriver(evidence, hands, events, start_again, tell, clock)
 
