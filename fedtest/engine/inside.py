@@ -17,7 +17,8 @@ _NETWORK = """
 look() {
   tail -n +1 /proc/uptime /proc/1/stat /proc/sys/kernel/random/boot_id \\
     /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
-    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf 2>/dev/null
+    /proc/net/tcp /proc/net/tcp6 \\
+    "${fedtest_root:-}/etc/hosts" "${fedtest_root:-}/etc/resolv.conf" 2>/dev/null
   echo
   echo "==> links <=="
   for d in /sys/class/net/*; do
@@ -37,6 +38,10 @@ echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
 """Prints all of a host's state; needs root in the host to see everybody's sockets."""
 
+_ROOT = "/proc/1/root"
+FROM_BESIDE = f"fedtest_root={_ROOT}\n{SNAPSHOT}"
+"""The same from a file system of another's, among the host's processes and in its network."""
+
 LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
 """Prints all of a host's state once for each line it reads."""
 
@@ -55,6 +60,11 @@ exec sleep 2147483647
 
 WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
 """Starts a command after telling its process id, on standard output, as the first line."""
+
+
+def told_beside(text: str) -> str:
+    """What `FROM_BESIDE` printed, as the host itself would have."""
+    return text.replace(f"==> {_ROOT}/etc/", "==> /etc/")
 
 
 def hosts_file(names: tuple[tuple[str, tuple[str, ...]], ...]) -> str:

@@ -31,6 +31,9 @@ API_ENDPOINTS = (1, 44)
 
 _IFNAME = "com.docker.network.endpoint.ifname"
 _SHM = 1 << 29  # torch's data loaders share memory; Docker gives 64 MB.
+_PIDS = 2048
+"""Processes and threads of one host: many a torch process with all its threads,
+and far from the 32768 that a small machine has for everybody."""
 
 
 class Hosts:
@@ -136,6 +139,7 @@ class Hosts:
                     # user's processes have; nothing outside the host is reached by it.
                     cap_add=["SYS_PTRACE"],
                     shm_size=_SHM,
+                    pids_limit=_PIDS,
                     log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
                     mounts=[
                         Mount(target, self._prepared.data[name], type="volume", read_only=True)

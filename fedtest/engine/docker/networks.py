@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fedtest.plan import NetworkPlan, Plan
 
 _MTU = "com.docker.network.driver.mtu"
+_NO_ADDRESS = "com.docker.network.bridge.inhibit_ipv4"
+"""Without an address of its own the machine's end of a bridge is no way into the machine."""
 _POLL = 0.2
 _CALL = 120.0
 
@@ -103,6 +105,9 @@ def _make(
 
 def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
     pool = IPAMPool(subnet=str(network.subnet), gateway=str(network.gateway))
+    options = {_NO_ADDRESS: "true"} if network.internal else {}
+    if network.mtu is not None:
+        options[_MTU] = str(network.mtu)
     with engine_errors(f"making network {network.name} ({network.subnet})"):
         try:
             client.api.create_network(
@@ -110,7 +115,7 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
                 driver="bridge",
                 ipam=IPAMConfig(pool_configs=[pool]),
                 internal=network.internal,
-                options={_MTU: str(network.mtu)} if network.mtu is not None else None,
+                options=options,
                 labels={**labels.of_run(run), labels.NETWORK: network.name},
             )
         except APIError as error:
