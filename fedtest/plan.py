@@ -216,8 +216,23 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """The plan as plain data for JSON, for people and for artifacts."""
-    plain: dict[str, Any] = _plain(plan)
+    """The plan as plain data for JSON, for people and for artifacts.
+
+    Names are mostly the same in all hosts: the first host's are written once,
+    and a host's own only where they differ. A thousand times a thousand lines
+    would be nothing to read, and a gigabyte.
+    """
+    names = plan.hosts[0].names if plan.hosts else ()
+    same = [host.names == names for host in plan.hosts]
+    hosts = (
+        replace(host, names=()) if alike else host
+        for host, alike in zip(plan.hosts, same, strict=True)
+    )
+    plain: dict[str, Any] = _plain(replace(plan, hosts=tuple(hosts)))
+    plain["names"] = _plain(names)
+    for host, alike in zip(plain["hosts"], same, strict=True):
+        if alike:
+            del host["names"]
     for host, part in zip(plain["hosts"], plan.hosts, strict=True):
         host["data"] = dict(part.data)
         for attachment, nic in zip(host["attachments"], part.attachments, strict=True):

@@ -11,15 +11,22 @@ from fedtest.scenario.links import Firewall, Link, Occupied, Pair
 from fedtest.scenario.names import ImageName, InterfaceName, Ip, NetworkName, Subnet
 from fedtest.scenario.refusal import refuse
 
+_LONGEST_PATH = 1000
+
 
 class Build(Part):
     """An image that is built before the run. A string is short for its `context`."""
 
     context: str = Field(
-        min_length=1, description="The directory to build from; relative to the scenario's file."
+        min_length=1,
+        max_length=_LONGEST_PATH,
+        description="The directory to build from; relative to the scenario's file.",
     )
     dockerfile: str = Field(
-        default="Dockerfile", min_length=1, description="The Dockerfile; relative to `context`."
+        default="Dockerfile",
+        min_length=1,
+        max_length=_LONGEST_PATH,
+        description="The Dockerfile; relative to `context`.",
     )
 
     @field_validator("context")
@@ -27,14 +34,15 @@ class Build(Part):
     def _absolute(cls, value: str, info: ValidationInfo) -> str:
         context = info.context or {}
         path = os.path.abspath(Path(context.get("base") or "") / value)  # noqa: PTH100 - folds `..`
-        if context.get("look") and not Path(path).is_dir():
+        # Not Path's: those raise where a name is too long for there to be such a file.
+        if context.get("look") and not os.path.isdir(path):  # noqa: PTH112
             raise refuse(f"no such directory: {path}", allowed="a directory with a Dockerfile")
         return path
 
     @model_validator(mode="after")
     def _there(self, info: ValidationInfo) -> Self:
         path = Path(self.context) / self.dockerfile
-        if (info.context or {}).get("look") and not path.is_file():
+        if (info.context or {}).get("look") and not os.path.isfile(path):  # noqa: PTH113
             raise refuse(f"no such file: {path}", allowed="a Dockerfile")
         return self
 
@@ -78,7 +86,7 @@ class Network(Part):
     )
     internal: bool = Field(
         default=True,
-        description="No way out of the testbed.",
+        description="No way out of the testbed, and none to the machine that it is on.",
     )
     link: Link | None = Field(
         default=None, description="What it does to the packets of every host on it."
@@ -109,7 +117,7 @@ class Nic(Part):
 
 
 class Host(Part):
-    """A machine of the testbed."""
+    """A machine of the testbed. It has at most 2048 processes and threads."""
 
     nics: dict[NetworkName, Annotated[Nic, short("name")]] = Field(
         min_length=1,

@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from runs import HOSTS, Lab, scenario
 
 from fedtest.engine.fake import FakeEngine
 from fedtest.errors import EngineError
 from fedtest.run.observer import Observer
-from runs import HOSTS, Lab, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from faulty import ALL, EXIT, LOGS, PLANNED, START, Faulty, throws
+from runs import Lab, Recorder, scenario
 
 from fedtest.errors import ExitCode, ImageError
 from fedtest.run.result import Verdict
-from runs import Lab, Recorder, scenario
 
 if TYPE_CHECKING:
     from pathlib import Path

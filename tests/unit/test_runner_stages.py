@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from faulty import ALL, EXIT, Faulty, throws
+from runs import Lab, Recorder, scenario
 
 from fedtest.engine.fake import FakeEngine
 from fedtest.errors import EngineError, ExitCode
 from fedtest.run.result import Verdict
 from fedtest.scenario.load import loads
-from runs import Lab, Recorder, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

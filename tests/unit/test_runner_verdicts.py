@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from faulty import ALL, BEFORE, EXIT, LOGS, PLANNED, START, Faulty, throws
+from runs import HOSTS, Lab, scenario
 
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import (
@@ -19,7 +20,6 @@ from fedtest.errors import (
     SubnetTaken,
 )
 from fedtest.run.result import Verdict
-from runs import HOSTS, Lab, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from runs import HOSTS, Lab
 
 from fedtest.engine.fake import FakeEngine
 from fedtest.run import supervise
 from fedtest.run.result import Verdict
-from runs import HOSTS, Lab
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

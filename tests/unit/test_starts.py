@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from runs import HOSTS, Lab
 
 from fedtest.engine.base import ProcessKey
 from fedtest.engine.fake import FakeEngine
@@ -15,14 +16,14 @@ from fedtest.run.clockwork import NEVER, Follower
 from fedtest.run.events import Exited
 from fedtest.run.result import Verdict
 from fedtest.run.supervise import Supervisor
-from runs import HOSTS, Lab
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from runs import Run
+
     from fedtest.run.checks.needs import Looks
     from fedtest.run.events import Item
-    from runs import Run
 
 
 @pytest.fixture
