@@ -56,7 +56,7 @@ hosts:
 {nics}
 groups: {{all: {{members: [{", ".join(names)}]}}}}
 processes:
-  p: {{hosts: all, run: date +%s.%N; sleep 5}}
+  p: {{hosts: all, run: date +%s.%N; sleep 15}}
 checks:
   - exit: {{process: p, code: 0}}
   - log: {{process: p, match: "^[0-9.]+$"}}
