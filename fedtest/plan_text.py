@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fedtest.plan_provisions import shorten
@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """The plan as plain data for JSON, for people and for artifacts."""
-    plain: dict[str, Any] = _plain(plan)
+    """The plan as plain data for JSON, for people and for artifacts.
+
+    Names are mostly the same in all hosts: the first host's are written once,
+    and a host's own only where they differ. A thousand times a thousand lines
+    would be nothing to read, and a gigabyte.
+    """
+    plain = _with_names_once(plan)
     for host, part in zip(plain["hosts"], plan.hosts, strict=True):
         host["data"] = dict(part.data)
         for key in ("routes", "closed", "forward", "dns"):
@@ -39,6 +44,21 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             del process["after"]
         if not item.service:
             del process["service"]
+    return plain
+
+
+def _with_names_once(plan: Plan) -> dict[str, Any]:
+    names = plan.hosts[0].names if plan.hosts else ()
+    same = [host.names == names for host in plan.hosts]
+    hosts = (
+        replace(host, names=()) if alike else host
+        for host, alike in zip(plan.hosts, same, strict=True)
+    )
+    plain: dict[str, Any] = _plain(replace(plan, hosts=tuple(hosts)))
+    plain["names"] = _plain(names)
+    for host, alike in zip(plain["hosts"], same, strict=True):
+        if alike:
+            del host["names"]
     return plain
 
 

@@ -24,7 +24,8 @@ _NETWORK = """
 look() {
   tail -n +1 /proc/uptime /proc/1/stat /proc/sys/kernel/random/boot_id \\
     /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
-    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf \\
+    /proc/net/tcp /proc/net/tcp6 \\
+    "${fedtest_root:-}/etc/hosts" "${fedtest_root:-}/etc/resolv.conf" \\
     /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control "$@" 2>/dev/null || true
   echo
   echo "==> links <=="
@@ -47,6 +48,10 @@ SNAPSHOT = f"{_NETWORK}\nlook \"$@\"\n{_PROCESSES}\necho '{END}'\n"
 
 Arguments: files to print, too.
 """
+
+_ROOT = "/proc/1/root"
+FROM_BESIDE = f"fedtest_root={_ROOT}\n{SNAPSHOT}"
+"""The same from a file system of another's, among the host's processes and in its network."""
 
 LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
 """Prints all of a host's state once for each line it reads."""
@@ -74,6 +79,11 @@ engine puts there; files to print come after them.
 
 WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
 """Starts a command after telling its process id, on standard output, as the first line."""
+
+
+def told_beside(text: str) -> str:
+    """What `FROM_BESIDE` printed, as the host itself would have."""
+    return text.replace(f"==> {_ROOT}/etc/", "==> /etc/")
 
 
 def hosts_file(names: tuple[tuple[str, tuple[str, ...]], ...]) -> str:

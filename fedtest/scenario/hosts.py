@@ -15,15 +15,22 @@ from fedtest.scenario.provisions import Env, Files, Memory, Mounts, Sysctls, Tmp
 from fedtest.scenario.refusal import refuse
 from fedtest.scenario.resolution import DnsAnswer, DomainName, HostsEntry
 
+_LONGEST_PATH = 1000
+
 
 class Build(Part):
     """An image that is built before the run. A string is short for its `context`."""
 
     context: str = Field(
-        min_length=1, description="The directory to build from; relative to the scenario's file."
+        min_length=1,
+        max_length=_LONGEST_PATH,
+        description="The directory to build from; relative to the scenario's file.",
     )
     dockerfile: str = Field(
-        default="Dockerfile", min_length=1, description="The Dockerfile; relative to `context`."
+        default="Dockerfile",
+        min_length=1,
+        max_length=_LONGEST_PATH,
+        description="The Dockerfile; relative to `context`.",
     )
 
     @field_validator("context")
@@ -31,14 +38,15 @@ class Build(Part):
     def _absolute(cls, value: str, info: ValidationInfo) -> str:
         context = info.context or {}
         path = os.path.abspath(Path(context.get("base") or "") / value)  # noqa: PTH100 - folds `..`
-        if context.get("look") and not Path(path).is_dir():
+        # Not Path's: those raise where a name is too long for there to be such a file.
+        if context.get("look") and not os.path.isdir(path):  # noqa: PTH112
             raise refuse(f"no such directory: {path}", allowed="a directory with a Dockerfile")
         return path
 
     @model_validator(mode="after")
     def _there(self, info: ValidationInfo) -> Self:
         path = Path(self.context) / self.dockerfile
-        if (info.context or {}).get("look") and not path.is_file():
+        if (info.context or {}).get("look") and not os.path.isfile(path):  # noqa: PTH113
             raise refuse(f"no such file: {path}", allowed="a Dockerfile")
         return self
 
@@ -90,7 +98,7 @@ class Network(Part):
     )
     internal: bool = Field(
         default=True,
-        description="No way out of the testbed.",
+        description="No way out of the testbed, and none to the machine that it is on.",
     )
     link: Link | None = Field(
         default=None, description="What it does to the packets of every host on it."
@@ -154,7 +162,7 @@ def _forward(value: object) -> object:
 
 
 class Host(Part):
-    """A machine of the testbed."""
+    """A machine of the testbed. It has at most 2048 processes and threads."""
 
     nics: dict[NetworkName, Annotated[Nic, short("name")]] = Field(
         min_length=1,
@@ -255,6 +263,7 @@ class Host(Part):
         le=1_000_000,
         description="How many processes and threads it has at most, a few of the testbed's own "
         "included.",
+        json_schema_extra={"default": "2048"},
     )
     env: Env = Field(
         default_factory=dict,

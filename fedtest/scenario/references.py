@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # Templates filled in on all hosts together: far beyond what a machine could run.
 _MOST_LOOKUPS = 100_000
+_MOST_CHARACTERS = 20_000_000
 
 
 def findings(draft: Draft) -> Iterator[Finding]:
@@ -125,6 +126,7 @@ class _Templates:
         self._draft = draft
         self._lookups = draft.lookups()
         self._budget = _MOST_LOOKUPS
+        self._characters = _MOST_CHARACTERS
 
     def findings(self) -> Iterator[Finding]:
         for name, process in self._draft.processes.items():
@@ -148,7 +150,12 @@ class _Templates:
 
     def _text(self, loc: Loc, text: str, hosts: Sequence[str] | None) -> Iterator[Finding]:
         known = [host for host in hosts or () if host in self._draft.hosts]
-        if self._budget < 0:
+        if self._budget < 0 or self._characters < 0:
+            return
+        self._characters -= len(text) * len(known)
+        if self._characters < 0:
+            message = "too much text on too many hosts"
+            yield Finding(loc, message, allowed=f"{_MOST_CHARACTERS} characters in all")
             return
         self._budget -= max(text.count(OPEN), 1) * len(known)
         if self._budget < 0:
@@ -180,7 +187,7 @@ class _Templates:
     ) -> Iterator[Finding]:
         """An address that sockets must have: a template that gives one."""
         hosts = self._draft.hosts_of(spec.process)
-        if hosts is None or self._budget < 0:
+        if hosts is None or self._budget < 0 or self._characters < 0:
             return
         if spec.host is not None:
             hosts = tuple(host for host in hosts if host == spec.host)

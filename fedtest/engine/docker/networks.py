@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 _MTU = "com.docker.network.driver.mtu"
 _MASQUERADE = "com.docker.network.bridge.enable_ip_masquerade"
+_NO_ADDRESS = "com.docker.network.bridge.inhibit_ipv4"
+"""Without an address of its own the machine's end of a bridge is no way into the machine."""
 _POLL = 0.2
 _CALL = 120.0
 
@@ -130,6 +132,8 @@ def _options(network: NetworkPlan) -> dict[str, str]:
     found = {}
     if network.mtu is not None:
         found[_MTU] = str(network.mtu)
+    if network.internal:
+        found[_NO_ADDRESS] = "true"
     if network.internal and network.forwarded:
         found[_MASQUERADE] = "false"
     return found

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _EVERYBODYS = 0o1777
 
 
+_PIDS = 2048
+"""Processes and threads of a host that asks for no limit: many a torch process with all its
+threads, and far from the 32768 that a small machine has for everybody."""
+
+
 def limits(host: HostPlan) -> dict[str, Any]:
     """Of a host's configuration: its limits and settings."""
     wanted: dict[str, Any] = {}
@@ -33,8 +38,7 @@ def limits(host: HostPlan) -> dict[str, Any]:
     if host.limits.memory is not None:
         # Without swap, or a process would go on there, slowly.
         wanted |= {"mem_limit": host.limits.memory, "memswap_limit": host.limits.memory}
-    if host.limits.pids is not None:
-        wanted["pids_limit"] = host.limits.pids
+    wanted["pids_limit"] = _PIDS if host.limits.pids is None else host.limits.pids
     # The machine itself forwards, for its containers, and a host would, too.
     wanted["sysctls"] = {"net.ipv4.ip_forward": "0", **dict(host.sysctls)}
     return wanted
