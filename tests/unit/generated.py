@@ -29,6 +29,7 @@ from pydantic import TypeAdapter, ValidationError, WithJsonSchema
 
 from fedtest.scenario import references, wording
 from fedtest.scenario.base import Part
+from fedtest.scenario.counted import Counted
 from fedtest.scenario.draft import Draft
 from fedtest.scenario.model import Scenario
 
@@ -169,18 +170,30 @@ def repaired(data: dict[str, Any], context: Context) -> bool:
         if not wrong:
             return True
         # Of one list the last first, so that the others keep their places.
+        _one_image(data)
         for loc in sorted(set(wrong), key=lambda loc: [str(part).rjust(9) for part in loc])[::-1]:
             if not _take_out(data, loc):
                 return False
     return False
 
 
+def _one_image(data: dict[str, Any]) -> None:
+    """Of image and build one stays: what is refused is the whole that has both."""
+    hosts = data.get("hosts")
+    for part in (data, *(hosts.values() if isinstance(hosts, dict) else ())):
+        if isinstance(part, dict) and "build" in part:
+            part.pop("image", None)
+
+
 def _findings(data: dict[str, Any], context: Context) -> list[Any]:
+    counted = Counted.of(data)
     try:
-        scenario = Scenario.model_validate(data, context=context)
+        scenario = Scenario.model_validate(counted.data, context=context)
     except ValidationError as error:
-        return wording.findings(error)
-    return list(references.findings(Draft.of(scenario)))
+        found = wording.findings(error)
+    else:
+        found = list(references.findings(Draft.of(scenario)))
+    return [*counted.findings, *counted.origin(found)]
 
 
 def _take_out(data: Any, loc: tuple[str | int, ...]) -> bool:
