@@ -9,7 +9,8 @@ import pytest
 from scenario_texts import problems_of
 
 from fedtest.errors import ScenarioError
-from fedtest.plan import make_plan, plan_to_dict
+from fedtest.plan import make_plan
+from fedtest.plan_text import plan_to_dict
 from fedtest.run.artifacts import to_json
 from fedtest.scenario.load import loads
 from fedtest.subnets import choose
