@@ -163,7 +163,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
     scenario = load(scenario_file(arguments.file)).scenario
     if arguments.dry_run:
-        from fedtest.plan import make_plan, plan_to_dict
+        from fedtest.plan import make_plan
+        from fedtest.plan_text import plan_to_dict
         from fedtest.run.artifacts import to_json
         from fedtest.subnets import choose
 

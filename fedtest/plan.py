@@ -7,12 +7,11 @@ here knows of an engine. `--dry-run` prints it; an engine realises it.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields, is_dataclass, replace
-from ipaddress import IPv4Interface
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from fedtest.plan_addresses import allocate
+from fedtest.plan_addresses import segments
 from fedtest.plan_faults import FaultPlan, fault_plans
 from fedtest.plan_links import (
     BarrierPlan,
@@ -27,22 +26,39 @@ from fedtest.plan_links import (
     pair_plans,
     port_plans,
 )
-from fedtest.scenario.base import Part
+from fedtest.plan_names import DnsPlan, dns_plans, own_names, resolved, usual_names
+from fedtest.plan_provisions import (
+    PLAIN_USER,
+    FilePlan,
+    LimitsPlan,
+    MountPlan,
+    TmpfsPlan,
+    environment,
+    file_plans,
+    limits_plan,
+    mount_plans,
+    sysctl_plan,
+    tmpfs_plans,
+)
+from fedtest.plan_routes import ForwardPlan, RoutePlan, closed_plans, forwarded, route_plans
 from fedtest.scenario.template import expand, plan_lookups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from ipaddress import IPv4Address, IPv4Network
+    from ipaddress import (
+        IPv4Address,
+        IPv4Interface,
+        IPv4Network,
+        IPv6Address,
+        IPv6Interface,
+        IPv6Network,
+    )
 
-    from fedtest.plan_addresses import Allocation
-    from fedtest.scenario.hosts import Build
+    from fedtest.plan_addresses import Segment
+    from fedtest.scenario.hosts import Build, Host
     from fedtest.scenario.model import Scenario
     from fedtest.scenario.processes import Condition
     from fedtest.scenario.template import View
-
-# By number, so that it needs no entry in an image's /etc/passwd; in the node
-# image it is the user `fedtest`.
-PLAIN_USER = "1000:1000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,7 @@ class ImagePlan:
 class NetworkPlan:
     """One layer-2 segment. `fixed`: the scenario asked for this very subnet.
 
+    `forwarded`: packets of other networks pass here, too, and must not be dropped.
     `mtu` None: the engine's usual one. `pairs` has each way between hosts that
     is not as the sender's attachment says.
     """
@@ -76,13 +93,23 @@ class NetworkPlan:
     fixed: bool
     mtu: int | None = None
     pairs: tuple[PairPlan, ...] = ()
+    ipv4: bool = True
+    subnet6: IPv6Network | None = None
+    forwarded: bool = False
+
+    @property
+    def subnets(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """Where its hosts' addresses are."""
+        ipv4 = (self.subnet,) if self.ipv4 else ()
+        return ipv4 if self.subnet6 is None else (*ipv4, self.subnet6)
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentPlan:
     """One host on one network. `link`: what is done to all that it sends there.
 
-    `up`: whether the interface is, which only a fault changes.
+    `up`: whether the interface is, which only a fault changes. `address` is
+    what an engine gives it; it loses it again unless `ipv4`.
     """
 
     network: str
@@ -90,7 +117,26 @@ class AttachmentPlan:
     address: IPv4Interface
     mtu: int | None = None
     link: LinkPlan = LinkPlan()  # noqa: RUF009 - it is frozen
+    ipv4: bool = True
+    address6: IPv6Interface | None = None
+    mac: str | None = None
     up: bool = True
+
+    @property
+    def addresses(self) -> tuple[IPv4Interface | IPv6Interface, ...]:
+        """Those that it has, IPv4 first."""
+        ipv4 = (self.address,) if self.ipv4 else ()
+        return ipv4 if self.address6 is None else (*ipv4, self.address6)
+
+    @property
+    def ip(self) -> IPv4Address | IPv6Address | None:
+        """Where others reach it: the IPv4 address, or the IPv6 one where it has no other."""
+        return self.addresses[0].ip if self.addresses else None
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is to have something that engines do not give."""
+        return not self.ipv4 or self.address6 is not None or self.mac is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +144,9 @@ class HostPlan:
     """A machine of the testbed.
 
     `names` is the whole of its /etc/hosts beyond localhost, in order:
-    (address, names). `data` maps the name of a data set to its directory.
-    `barriers` are what faults put up.
+    (address, names). `closed` are ways out that must not be. `data` maps the
+    name of a data set to its directory, `sysctls` settings of the kernel to
+    their values. `barriers` are what faults put up.
     """
 
     name: str
@@ -110,6 +157,29 @@ class HostPlan:
     firewall: FirewallPlan | None = None
     ports_in_use: tuple[PortPlan, ...] = ()
     barriers: tuple[BarrierPlan, ...] = ()
+    routes: tuple[RoutePlan, ...] = ()
+    closed: tuple[RoutePlan, ...] = ()
+    forward: ForwardPlan | None = None
+    dns: tuple[DnsPlan, ...] = ()
+
+    index: int = 0
+    limits: LimitsPlan = LimitsPlan()  # noqa: RUF009 - it is frozen
+    files: tuple[FilePlan, ...] = ()
+    mounts: tuple[MountPlan, ...] = ()
+    tmpfs: tuple[TmpfsPlan, ...] = ()
+    sysctls: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def settled(self) -> bool:
+        """Whether its network is to be set up beyond what engines do."""
+        return bool(self.routes or self.closed or self.forward or self.dns) or any(
+            item.settled for item in self.attachments
+        )
+
+    @property
+    def looked_into(self) -> bool:
+        """Whether it has something that only a look from beside it can tell of."""
+        return bool(self.files or self.mounts or self.tmpfs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +211,10 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an engine and the runner need. `deadline` in seconds for all processes."""
+    """Everything an engine and the runner need. `deadline` in seconds for all processes.
+
+    `secrets`: their names; texts have them as templates, and nothing here has their values.
+    """
 
     scenario: str
     seed: int
@@ -151,15 +224,22 @@ class Plan:
     groups: tuple[GroupPlan, ...]
     processes: tuple[ProcessPlan, ...]
     faults: tuple[FaultPlan, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
         return next(host for host in self.hosts if host.name == name)
 
     @property
-    def changes_networks(self) -> bool:
-        """Whether tools beside hosts will be needed: for conditions, or for faults."""
-        return self.conditioned or bool(self.faults)
+    def needs_tools(self) -> bool:
+        """Whether tools beside hosts are needed: to look into them, or to change them."""
+        looked_into = any(host.looked_into for host in self.hosts)
+        return looked_into or self.conditioned or self.settled or bool(self.faults)
+
+    @property
+    def settled(self) -> bool:
+        """Whether any host's network is to be set up beyond what engines do."""
+        return any(host.settled for host in self.hosts)
 
     @property
     def conditioned(self) -> bool:
@@ -174,27 +254,19 @@ class Plan:
 
 def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
     """The scenario with `subnets` for the networks that have none of their own."""
-    allocations = {
-        name: allocate(
-            network.subnet or subnets[name],
-            network.gateway,
-            {
-                host: part.nics[name].ip
-                for host, part in scenario.hosts.items()
-                if name in part.nics
-            },
-        )
-        for name, network in scenario.networks.items()
-    }
+    addresses = segments(scenario, subnets)
     networks = tuple(
         NetworkPlan(
             name=name,
-            subnet=network.subnet or subnets[name],
-            gateway=allocations[name].gateway,
+            subnet=addresses[name].subnet,
+            gateway=addresses[name].gateway,
             internal=network.internal,
             fixed=network.subnet is not None,
             mtu=network_mtu(scenario, name),
             pairs=tuple(pair_plans(scenario, name)),
+            ipv4=network.ipv4,
+            subnet6=addresses[name].subnet6,
+            forwarded=forwarded(scenario, name),
         )
         for name, network in scenario.networks.items()
     )
@@ -207,57 +279,28 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
         seed=scenario.seed,
         deadline=scenario.deadline,
         networks=networks,
-        hosts=_hosts(scenario, allocations, {item.name: item.subnet for item in networks}),
+        hosts=_hosts(scenario, addresses),
         groups=groups,
         processes=(),
         faults=fault_plans(scenario),
+        secrets=tuple(scenario.secrets),
     )
-    return replace(plan, processes=_processes(scenario, plan))
+    lookups = plan_lookups(plan)
+    views = {host.name: lookups.on(host.name) for host in plan.hosts}
+    return replace(
+        plan,
+        hosts=tuple(
+            replace(host, files=file_plans(scenario, scenario.hosts[host.name], views[host.name]))
+            for host in plan.hosts
+        ),
+        processes=_processes(scenario, views),
+    )
 
 
-def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """The plan as plain data for JSON, for people and for artifacts."""
-    plain: dict[str, Any] = _plain(plan)
-    for host, part in zip(plain["hosts"], plan.hosts, strict=True):
-        host["data"] = dict(part.data)
-        for attachment, nic in zip(host["attachments"], part.attachments, strict=True):
-            # Where nothing is asked for, there is nothing to read.
-            if nic.link.empty:
-                del attachment["link"]
-            if nic.mtu is None:
-                del attachment["mtu"]
-            if nic.up:
-                del attachment["up"]
-        if not part.barriers:
-            del host["barriers"]
-    for process, item in zip(plain["processes"], plan.processes, strict=True):
-        process["env"] = dict(item.env)
-        if not item.after:
-            del process["after"]
-        if not item.service:
-            del process["service"]
-    return plain
-
-
-def _plain(value: object) -> Any:
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Part):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, (str, int, float, type(None))) else str(value)
-
-
-def _hosts(
-    scenario: Scenario, allocations: Mapping[str, Allocation], subnets: Mapping[str, IPv4Network]
-) -> tuple[HostPlan, ...]:
+def _hosts(scenario: Scenario, addresses: Mapping[str, Segment]) -> tuple[HostPlan, ...]:
     data = tuple(scenario.data.directories().items())
-    names = []
-    for name, host in scenario.hosts.items():
-        # The own name resolves like the others: it, too, may lead to the wrong interface.
-        network = scenario.resolve if scenario.resolve in host.nics else next(iter(host.nics))
-        names.append((str(allocations[network].hosts[name]), (name,)))
+    known = resolved(scenario, addresses)
+    usual = usual_names(scenario, known)
     return tuple(
         HostPlan(
             name=name,
@@ -268,19 +311,37 @@ def _hosts(
                 AttachmentPlan(
                     network,
                     nic.name,
-                    IPv4Interface((allocations[network].hosts[name], subnets[network].prefixlen)),
+                    addresses[network].given[name],
                     nic_mtu(scenario, network, nic),
                     nic_link(scenario, network, nic),
+                    any(item.version == 4 for item in addresses[network].own[name]),
+                    addresses[network].ipv6(name),
+                    nic.mac,
                 )
                 for network, nic in host.nics.items()
             ),
-            names=tuple(names),
+            names=own_names(usual, host, known),
             data=data,
             firewall=firewall_plan(host),
             ports_in_use=port_plans(host),
+            routes=route_plans(scenario, addresses, name),
+            closed=closed_plans(scenario, addresses, name),
+            forward=_forward(host),
+            dns=dns_plans(scenario, host, known),
+            index=host.index,
+            limits=limits_plan(host),
+            mounts=mount_plans(scenario, host),
+            tmpfs=tmpfs_plans(host),
+            sysctls=sysctl_plan(scenario, host),
         )
         for name, host in scenario.hosts.items()
     )
+
+
+def _forward(host: Host) -> ForwardPlan | None:
+    if host.forward is None:
+        return None
+    return ForwardPlan(host.nics[host.forward.nat].name if host.forward.nat else None)
 
 
 def _image(image: str | None, build: Build | None) -> ImagePlan:
@@ -290,16 +351,14 @@ def _image(image: str | None, build: Build | None) -> ImagePlan:
     return ImagePlan(build=BuildSpec(build.context, dockerfile))
 
 
-def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
-    """Each process on each of its hosts; `plan` has everything that templates name."""
-    lookups = plan_lookups(plan)
-    views = {host.name: lookups.on(host.name) for host in plan.hosts}
+def _processes(scenario: Scenario, views: Mapping[str, View]) -> tuple[ProcessPlan, ...]:
+    """Each process on each of its hosts."""
     return tuple(
         ProcessPlan(
             name=name,
             host=host,
             argv=_argv(process.run, views[host]),
-            env=tuple((key, expand(value, views[host])) for key, value in process.env.items()),
+            env=tuple(environment(scenario, host, process.env, views[host]).items()),
             user=process.user or PLAIN_USER,
             deadline=process.deadline,
             after=process.conditions,

@@ -102,6 +102,8 @@ def nic_link(scenario: Scenario, network: str, nic: Nic) -> LinkPlan:
 def pair_plans(scenario: Scenario, network: str) -> Iterator[PairPlan]:
     """Every way on the network that `pairs` make differ, by sender and receiver."""
     part = scenario.networks[network]
+    if not part.pairs:
+        return
     nics = {name: host.nics[network] for name, host in scenario.hosts.items()
             if network in host.nics}  # fmt: skip
     asked: dict[tuple[str, str], list[PairLink]] = {}
@@ -113,10 +115,12 @@ def pair_plans(scenario: Scenario, network: str) -> Iterator[PairPlan]:
     for sender, nic in nics.items():
         usual = nic_link(scenario, network, nic)
         for receiver in nics:
-            links = asked.get((sender, receiver), [])
+            links = asked.get((sender, receiver))
+            if links is None:
+                continue  # That is nearly every way, and there are many.
             link = _plan(merged(part.link, nic.link, *links))
             own_rate = any(item.rate is not None for item in links)
-            if links and (own_rate or link != usual):
+            if own_rate or link != usual:
                 yield PairPlan(sender, receiver, link, not own_rate)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fedtest.errors import EngineError
@@ -30,11 +30,15 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Files to look at, connections to try, and whether to tell what processes do."""
+    """Files to look at, connections to try, and whether to tell what processes do.
+
+    `facts`: paths of which only the facts are wanted, and nothing of what is in them.
+    """
 
     files: tuple[str, ...] = ()
     reach: tuple[Target, ...] = ()
     stacks: bool = False
+    facts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,27 @@ class FileFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class PathFacts:
+    """What a path in a host is. `kind` as in FileFacts.
+
+    `device` and `inode` name it among all files under the kernel whose id is
+    `boot`. `read_only` and `capacity` (bytes) are its file system's.
+    """
+
+    kind: str | None
+    sha256: str | None
+    mode: int
+    uid: int
+    gid: int
+    device: int
+    inode: int
+    boot: str
+    read_only: bool
+    capacity: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
 class Examined:
     """The answer: facts by path, and `connected` or the reason why not by target.
 
@@ -62,6 +87,7 @@ class Examined:
     reach: Mapping[Target, str]
     stacks: str
     ports: frozenset[int] = frozenset()
+    facts: Mapping[str, PathFacts] = field(default_factory=dict)
 
 
 def request(wanted: Examination, root: str, sessions: Collection[int] | None = None) -> str:
@@ -72,6 +98,7 @@ def request(wanted: Examination, root: str, sessions: Collection[int] | None = N
             "files": wanted.files,
             "reach": wanted.reach,
             "stacks": wanted.stacks,
+            "facts": wanted.facts,
             "sessions": None if sessions is None else list(sessions),
         }
     )
@@ -92,6 +119,10 @@ def parse(host: str, wanted: Examination, text: str) -> Examined:
             },
             stacks=told["stacks"],
             ports=frozenset(port for _, port in told["reach"] if port),
+            facts={
+                path: PathFacts(**item)
+                for path, item in zip(wanted.facts, told["facts"], strict=True)
+            },
         )
     except (LookupError, TypeError, ValueError) as error:
         raise EngineError(

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Literal
 
 from fedtest.engine import examine
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
-from fedtest.engine.inside import SNAPSHOT, hosts_file
+from fedtest.engine.fake_provisions import NOTHING, claimed_facts, claimed_settings
+from fedtest.engine.inside import SNAPSHOT, hosts_file, resolv_conf
 from fedtest.engine.snapshot import Interface, ProcessFacts, Snapshot, TcpSocket, parse
 from fedtest.errors import EngineError, SubnetTaken
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Network
 
     from fedtest.engine.base import Power, RunTag, Sink
-    from fedtest.engine.examine import Examination, Examined
+    from fedtest.engine.examine import Examination, Examined, PathFacts
     from fedtest.plan import HostPlan, Plan, ProcessPlan
 
 _DRAIN = 0.5
@@ -51,6 +52,12 @@ class Defects:
     """(host, address, port) -> what `examine` tells of a connection; else it is refused."""
     sockets: tuple[tuple[str, str, int, str, int], ...] = ()
     """(process, local address, local port, remote address, remote port) that `observe` shows."""
+    settings: Mapping[tuple[str, str], str | None] = field(default_factory=dict)
+    """(host, path) -> what a file of its settings shows, or None if it is not there."""
+    facts: Mapping[tuple[str, str], PathFacts] = field(default_factory=dict)
+    """(host, path) -> what `examine` tells of a path, instead of what was put there."""
+    oom_kills: Mapping[str, int] = field(default_factory=dict)
+    """Host -> how many of its processes `observe` says the kernel has killed."""
     netem: bool | None = None
     answer: Callable[[str, str], str] = lambda _host, _script: ""
     """(host, script for its network) -> what it prints; it may raise. No script is really run."""
@@ -99,7 +106,9 @@ class FakeEngine(Engine):
             for network in plan.networks:
                 if any(network.subnet.overlaps(subnet) for subnet in taken):
                     raise SubnetTaken(f"{network.subnet} is in use", subnet=network.subnet)
-            self.realised[run.id] = plan
+            there = self.realised.get(run.id)
+            # What is there already stays, be it more than is asked for now.
+            self.realised[run.id] = there or plan
             for host in plan.hosts:
                 self._power[run.id, host.name] = "on"
         return {host.name: self._snapshot(run, host, traffic=False) for host in plan.hosts}
@@ -148,10 +157,9 @@ class FakeEngine(Engine):
                 self._kill(run.id, name)
                 self._starts[run.id, name] = self._starts.get((run.id, name), 0) + 1
             else:
-                number = signal.SIGSTOP if wanted == "paused" else signal.SIGCONT
                 for (run_id, key), process in list(self._processes.items()):
                     if (run_id, key.host) == (run.id, name):
-                        process.signal(number)
+                        process.halt() if wanted == "paused" else process.signal(signal.SIGCONT)
 
     def destroy(self, run_id: str, deadline: float) -> int:
         del deadline
@@ -183,7 +191,7 @@ class FakeEngine(Engine):
             name = self.defects.misnamed.get((host.name, item.interface), item.interface)
             count = self.defects.traffic.get((host.name, item.interface), 0) if traffic else 0
             interfaces[name] = Interface(
-                name, "02:00:00:00:00:00", 1500, True, (item.address,),
+                name, item.mac or "02:00:00:00:00:00", 1500, True, item.addresses,
                 count, count // 1000, count, count // 1000,
             )  # fmt: skip
         names = hosts_file(host.names)
@@ -195,19 +203,25 @@ class FakeEngine(Engine):
             interfaces=interfaces,
             sockets=self._sockets(run, host),
             hosts_file=names,
-            resolv_conf="",
+            resolv_conf=resolv_conf(host.dns),
             text=text,
             processes=self._facts(run, host.name),
+            oom_kills=self.defects.oom_kills.get(host.name, 0) if traffic else 0,
+            settings={
+                path: body
+                for path, planned in claimed_settings(host).items()
+                if (body := self.defects.settings.get((host.name, path), planned)) is not None
+            },
         )
 
     def _examine(self, run: RunTag, host: str, wanted: Examination, deadline: float) -> Examined:
-        self._host(run, host)
+        plan = self._host(run, host)
         here = [
             process.pid
             for (run_id, key), process in list(self._processes.items())
             if (run_id, key.host) == (run.id, host)
         ]
-        local = replace(wanted, reach=())
+        local = replace(wanted, reach=(), facts=())
         told = subprocess.run(
             [sys.executable, "-m", examine.MODULE, examine.request(local, "/", here)],
             capture_output=True, text=True, timeout=deadline, check=True,
@@ -218,7 +232,15 @@ class FakeEngine(Engine):
             )
             for target in wanted.reach
         }
-        return replace(examine.parse(host, local, told.stdout), reach=claimed)
+        facts = claimed_facts(plan) if wanted.facts else {}
+        return replace(
+            examine.parse(host, local, told.stdout),
+            reach=claimed,
+            facts={
+                path: self.defects.facts.get((host, path)) or facts.get(path, NOTHING)
+                for path in wanted.facts
+            },
+        )
 
     def _facts(self, run: RunTag, host: str) -> dict[int, ProcessFacts]:
         """Those that the run's processes on the host really are."""
@@ -238,7 +260,7 @@ class FakeEngine(Engine):
             if (run_id, key.host) == (run.id, host.name)
         }
         found = [item for item in _machine().sockets if item.session in here] if here else []
-        own = {str(item.address.ip) for item in host.attachments}
+        own = {str(address.ip) for item in host.attachments for address in item.addresses}
         for name, local, local_port, remote, remote_port in self.defects.sockets:
             process = self._processes.get((run.id, ProcessKey(host.name, name)))
             if process is not None and local in own:
@@ -297,6 +319,11 @@ class _Process:
 
     def signal(self, number: int) -> None:
         os.killpg(self.pid, number)
+
+    def halt(self) -> None:
+        """It stands still, or has ended, when this returns."""
+        self.signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def kill(self) -> None:
         """End it and its descendants, and leave nothing of it."""

@@ -6,18 +6,27 @@ itself by files of /proc and /sys, and `snapshot.parse` reads them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from fedtest.plan_names import DNS_ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
 END = "==> end <=="
 PID_PREFIX = b"fedtest-pid "
 
 _UP = "/dev/shm/.fedtest-up"  # noqa: S108 - a host's own, and new whenever it is started
 
 # One `tail` for all files, because every process started is time, in every host
-# at once: it heads each file with a line "==> name <==".
+# at once: it heads each file with a line "==> name <==". No host has all of them.
 _NETWORK = """
 look() {
   tail -n +1 /proc/uptime /proc/1/stat /proc/sys/kernel/random/boot_id \\
     /proc/net/dev /proc/net/route /proc/net/fib_trie /proc/net/if_inet6 \\
-    /proc/net/tcp /proc/net/tcp6 /etc/hosts /etc/resolv.conf 2>/dev/null
+    /proc/net/tcp /proc/net/tcp6 \\
+    "${fedtest_root:-}/etc/hosts" "${fedtest_root:-}/etc/resolv.conf" \\
+    /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control "$@" 2>/dev/null || true
   echo
   echo "==> links <=="
   for d in /sys/class/net/*; do
@@ -34,8 +43,15 @@ echo "==> stat <=="; cat /proc/[0-9]*/stat 2>/dev/null
 echo "==> fd <=="; ls -l /proc/[0-9]*/fd 2>/dev/null
 """
 
-SNAPSHOT = f"{_NETWORK}\nlook\n{_PROCESSES}\necho '{END}'\n"
-"""Prints all of a host's state; needs root in the host to see everybody's sockets."""
+SNAPSHOT = f"{_NETWORK}\nlook \"$@\"\n{_PROCESSES}\necho '{END}'\n"
+"""Prints all of a host's state; needs root in the host to see everybody's sockets.
+
+Arguments: files to print, too.
+"""
+
+_ROOT = "/proc/1/root"
+FROM_BESIDE = f"fedtest_root={_ROOT}\n{SNAPSHOT}"
+"""The same from a file system of another's, among the host's processes and in its network."""
 
 LOOKER = f"{_NETWORK}\nwhile read -r _; do\nlook\n{_PROCESSES}\necho '{END}'\ndone\n"
 """Prints all of a host's state once for each line it reads."""
@@ -45,16 +61,29 @@ SNAPSHOT_WHEN_UP = f"until [ -e {_UP} ]; do sleep 0.05 2>/dev/null || sleep 1; d
 
 FIRST_PROCESS = f"""
 printf '%s' "$1" > /etc/hosts || echo "cannot write /etc/hosts" >&2
+if [ -n "$2" ]; then
+  printf '%s' "$2" > /etc/resolv.conf || echo "cannot write /etc/resolv.conf" >&2
+fi
+shift 2
 {_NETWORK}
-look
+look "$@"
 : > {_UP}
 echo '{END}'
 exec sleep 2147483647
 """
-"""The host's first process: $1 is the content of /etc/hosts. Prints what it is, then waits."""
+"""The host's first process, which prints what it is, and then waits.
+
+$1 is the content of /etc/hosts, $2 that of /etc/resolv.conf, empty for what the
+engine puts there; files to print come after them.
+"""
 
 WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
 """Starts a command after telling its process id, on standard output, as the first line."""
+
+
+def told_beside(text: str) -> str:
+    """What `FROM_BESIDE` printed, as the host itself would have."""
+    return text.replace(f"==> {_ROOT}/etc/", "==> /etc/")
 
 
 def hosts_file(names: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
@@ -62,6 +91,11 @@ def hosts_file(names: tuple[tuple[str, tuple[str, ...]], ...]) -> str:
     lines = ["127.0.0.1\tlocalhost", "::1\tlocalhost ip6-localhost ip6-loopback"]
     lines += [f"{address}\t{' '.join(aliases)}" for address, aliases in names]
     return "\n".join(lines) + "\n"
+
+
+def resolv_conf(dns: Collection[object]) -> str:
+    """The content of /etc/resolv.conf for a host with `dns`; empty: what the engine says."""
+    return f"nameserver {DNS_ADDRESS}\n" if dns else ""
 
 
 RENAME = f"""
@@ -76,7 +110,7 @@ while [ $# -gt 0 ]; do
   old=
   for d in /sys/class/net/*; do
     read -r mac < "$d/address"
-    if [ "$mac" = "$1" ]; then old=${{d##*/}}; fi
+    case ",$1," in *",$mac,"*) old=${{d##*/}};; esac
   done
   if [ -z "$old" ]; then echo "no interface has the MAC address $1" >&2; exit 1; fi
   if [ "$old" != "$2" ]; then
@@ -111,6 +145,7 @@ exec sleep 2147483647
 """
 """Renames interfaces, then describes the host. Arguments: MAC address, name, and so on.
 
+A MAC address may be several with commas between: any of them is the interface's.
 Every interface that must change goes down and to a temporary name first, so
 that two can swap theirs, and since kernels before 6.2 rename none that is up.
 Going down costs routes: the connected ones come back by themselves, others are

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv4Interface, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address
 
 from fedtest.engine.inside import END
 from fedtest.engine.routes import routes
 
 _IFF_UP = 1
+_LINK_LOCAL = 0x20
 _TCP_STATES = {
     1: "established", 2: "syn-sent", 3: "syn-recv", 4: "fin-wait-1", 5: "fin-wait-2",
     6: "time-wait", 7: "close", 8: "close-wait", 9: "last-ack", 10: "listen", 11: "closing",
@@ -23,13 +24,16 @@ _TCP_STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """One interface; the counters are the kernel's, since the interface was made."""
+    """One interface; the counters are the kernel's, since the interface was made.
+
+    `addresses` are without those that the kernel gives every interface with IPv6 (link-local).
+    """
 
     name: str
     mac: str
     mtu: int
     up: bool
-    addresses: tuple[IPv4Interface, ...]
+    addresses: tuple[IPv4Interface | IPv6Interface, ...]
     rx_bytes: int
     rx_packets: int
     tx_bytes: int
@@ -61,8 +65,10 @@ class ProcessFacts:
 class Snapshot:
     """One host at one moment. `uptime`: the source's monotonic clock, in seconds since `boot`.
 
-    `born`: when the host was started, in clock ticks of the same clock.
-    `processes`: those that have not ended, by process id; empty where nobody asked for them.
+    `born`: when the host was started, in clock ticks of the same clock. `processes`: those that
+    have not ended, by process id; empty where nobody asked for them. `oom_kills`: how many of
+    its processes the kernel has killed for want of memory; None if it does not say. `settings`:
+    path -> content of files that were asked for, where they are.
     """
 
     uptime: float
@@ -74,6 +80,8 @@ class Snapshot:
     resolv_conf: str
     text: str
     processes: dict[int, ProcessFacts] = field(default_factory=dict)
+    oom_kills: int | None = None
+    settings: dict[str, str] = field(default_factory=dict)
 
 
 def parse(text: str) -> Snapshot:
@@ -98,6 +106,12 @@ def _parse(text: str) -> Snapshot:
         resolv_conf=parts["/etc/resolv.conf"],
         text=text,
         processes=_processes(parts.get("stat", "")),
+        oom_kills=_oom_kills(parts),
+        settings={
+            path: body
+            for path, body in parts.items()
+            if path.startswith(("/sys/fs/cgroup/", "/proc/sys/", "/proc/swaps"))
+        },
     )
 
 
@@ -106,8 +120,17 @@ def _sections(text: str) -> dict[str, str]:
     return {name: body.strip("\n") for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
+def _oom_kills(parts: dict[str, str]) -> int | None:
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        found = re.search(r"^oom_kill (\d+)$", parts.get(path, ""), flags=re.MULTILINE)
+        if found:
+            return int(found[1])
+    return None
+
+
 def _interfaces(parts: dict[str, str]) -> dict[str, Interface]:
     addresses = _addresses(parts["/proc/net/fib_trie"], parts["/proc/net/route"])
+    addresses6 = _addresses6(parts.get("/proc/net/if_inet6", ""))
     counters = {}
     for line in parts["/proc/net/dev"].splitlines()[2:]:
         name, _, numbers = line.partition(":")
@@ -124,7 +147,7 @@ def _interfaces(parts: dict[str, str]) -> dict[str, Interface]:
             mac=mac,
             mtu=int(mtu),
             up=bool(int(flags, 16) & _IFF_UP),
-            addresses=addresses.get(name, ()),
+            addresses=(*addresses.get(name, ()), *addresses6.get(name, ())),
             rx_bytes=rx_bytes,
             rx_packets=rx_packets,
             tx_bytes=tx_bytes,
@@ -155,6 +178,17 @@ def _addresses(fib_trie: str, route: str) -> dict[str, tuple[IPv4Interface, ...]
                 prefix, name = max(within)
                 found.setdefault(name, []).append(IPv4Interface(f"{address}/{prefix}"))
     return {name: tuple(items) for name, items in found.items()}
+
+
+def _addresses6(if_inet6: str) -> dict[str, list[IPv6Interface]]:
+    """Lines of address, index, prefix, scope, flags and interface, all but the last in hex."""
+    found: dict[str, list[IPv6Interface]] = {}
+    for line in if_inet6.splitlines():
+        digits, _, prefix, scope, _, name = line.split()
+        if int(scope, 16) != _LINK_LOCAL:
+            address = IPv6Interface((int(digits, 16), int(prefix, 16)))
+            found.setdefault(name, []).append(address)
+    return {name: sorted(items) for name, items in found.items()}
 
 
 def _sockets(parts: dict[str, str]) -> tuple[TcpSocket, ...]:

@@ -118,7 +118,7 @@ def attempts(plan: Plan) -> list[Attempt]:
     """Connections that tell whether it works: from a peer to a firewall, from within to a port."""
     found = []
     for host in wanted(plan):
-        inside = str(host.attachments[0].address.ip)
+        inside = next((str(item.address.ip) for item in host.attachments if item.ipv4), "127.0.0.1")
         found += [
             Attempt(host.name, host.name, inside, item.port, _ANSWERS[item.answers])
             for item in host.ports_in_use
@@ -127,7 +127,7 @@ def attempts(plan: Plan) -> list[Attempt]:
             continue
         for item in host.attachments:
             peer = _peer(plan, host, item.network)
-            if peer is None or item.interface not in host.firewall.interfaces:
+            if peer is None or not item.ipv4 or item.interface not in host.firewall.interfaces:
                 continue
             found += [
                 Attempt(
@@ -183,7 +183,8 @@ def _peer(plan: Plan, host: HostPlan, network: str) -> str | None:
         (
             other.name
             for other in plan.hosts
-            if other is not host and any(item.network == network for item in other.attachments)
+            if other is not host
+            and any(item.network == network and item.ipv4 for item in other.attachments)
         ),
         None,
     )

@@ -83,7 +83,7 @@ def _differences(wanted: AttachmentPlan, text: str) -> list[str]:
     found = []
     if ("UP" in flags) != wanted.up:
         found.append(f"{where} is {'down' if wanted.up else 'up'}")
-    if str(wanted.address) not in addresses:
+    if wanted.ipv4 and str(wanted.address) not in addresses:
         has = ", ".join(addresses) or "no address"
         found.append(f"{where} should have {wanted.address}, it has {has}")
     return found

@@ -38,7 +38,8 @@ class Ways:
         self._members: dict[str, dict[str, AttachmentPlan]] = {name: {} for name in self._networks}
         for host in plan.hosts:
             for item in host.attachments:
-                self._members[item.network][host.name] = item
+                if item.ipv4:  # Who has no address can be sent nothing, and measured by nobody.
+                    self._members[item.network][host.name] = item
         self._pairs = {
             network.name: {(pair.sender, pair.receiver): pair for pair in network.pairs}
             for network in plan.networks
@@ -50,7 +51,7 @@ class Ways:
         return tuple(self._networks.values())
 
     def members(self, network: str) -> tuple[str, ...]:
-        """The hosts on a network, in the plan's order."""
+        """The hosts that have an IPv4 address on a network, in the plan's order."""
         return tuple(self._members[network])
 
     def attachment(self, network: str, host: str) -> AttachmentPlan:

@@ -1,7 +1,7 @@
 """`python -m fedtest.probe REQUEST`: JSON in, JSON out on standard output.
 
 `{"root": DIR, "files": [PATH], "reach": [[ADDRESS, PORT, SECONDS]], "stacks": BOOL,
-"sessions": [ID] or null}`; every key but `root` may be left out.
+"facts": [PATH], "sessions": [ID] or null}`; every key but `root` may be left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from fedtest.probe.facts import facts
 from fedtest.probe.files import look
 from fedtest.probe.reach import reach_all
 from fedtest.probe.stacks import stacks
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked for, under the same keys."""
     told: dict[str, Any] = {"files": [look(request["root"], path) for path in request["files"]]}
+    told["facts"] = [facts(request["root"], path) for path in request["facts"]]
     told["reach"] = reach_all(request["reach"])
     told["stacks"] = stacks(request["sessions"]) if request["stacks"] else ""
     return told

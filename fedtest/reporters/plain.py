@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from fedtest.run.result import Result
 
 _WIDTH = 160
+_MOST = 1 << 20
+"""Characters of one process that are shown; its log has them, and more."""
 
 
 class QuietReporter(Observer):
@@ -35,6 +37,7 @@ class PlainReporter(Observer):
         tolerate(out)
         self._out = out
         self._console = PatientConsole(file=out, width=_WIDTH)
+        self._shown: dict[ProcessKey, int] = {}
 
     def run_started(self, scenario: str, run_id: str, directory: str) -> None:
         self._say(f"scenario {scenario}, run {run_id}, {directory}")
@@ -49,6 +52,13 @@ class PlainReporter(Observer):
         self._say(f"{name}: {'FAILED after' if failed else 'done in'} {seconds:.1f} s")
 
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
+        shown = self._shown.get(key, 0)
+        if shown > _MOST:
+            return
+        self._shown[key] = shown + len(text) + 1
+        if self._shown[key] > _MOST:
+            self._say(f"{key.host} {key.process}: prints more than is shown here; see its log")
+            return
         self._say(f"{key.host} {key.process}{'!' if stream == 'stderr' else '|'} {text}")
 
     def exited(self, key: ProcessKey, status: int) -> None:

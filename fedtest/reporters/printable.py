@@ -11,12 +11,18 @@ from rich.console import Console
 if TYPE_CHECKING:
     from typing import IO
 
-_CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
+# Many at a time: a process may print a gigabyte of NUL.
+_CONTROL = re.compile(r"(?:\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff])+")
+_LONGEST = 4000
+"""Characters of one line; all of it is in the log."""
 
 
 def printable(text: str) -> str:
     """`text` without what a terminal would obey; of a line that was drawn over, the last state."""
-    return _CONTROL.sub("", text.rstrip("\r\n").rpartition("\r")[2])
+    shown = text.rstrip("\r\n").rpartition("\r")[2]
+    if len(shown) <= _LONGEST:
+        return _CONTROL.sub("", shown)
+    return f"{_CONTROL.sub('', shown[:_LONGEST])} ... ({len(shown)} characters)"
 
 
 def tolerate(out: IO[str]) -> None:

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from fedtest.errors import InvalidError, UsageError
+from fedtest.run.secrets import Secrets
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -38,6 +39,8 @@ class RunDirectory:
                 f"cannot write the run's directory {self.path}: {error.strerror}",
                 remedy="Name another one by --runs DIR.",
             ) from error
+        self.secrets = Secrets({})
+        """What is not to be written."""
 
     def log(self, key: ProcessKey) -> Path:
         """Where a process's log goes."""
@@ -47,6 +50,7 @@ class RunDirectory:
         """Write a file, whole or not at all."""
         path = self.path / name
         part = path.with_name(f".{path.name}.part")
+        content = self.secrets.mask(content)
         try:
             # A half of a surrogate pair can come from a process, and not go into UTF-8.
             part.write_text(content, encoding="utf-8", errors="backslashreplace")
@@ -56,7 +60,7 @@ class RunDirectory:
 
     def json(self, name: str, content: Any) -> None:
         """Write plain data or a dataclass as JSON."""
-        self.text(name, to_json(content))
+        self.text(name, to_json(self.secrets.masked(plain(content))))
 
     def snapshot(self, moment: str, host: str, found: Snapshot) -> None:
         """Write what a host looked like, parsed and as it printed it."""

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from fedtest.run.artifacts import plain
+from fedtest.run.secrets import Secrets
 
 if TYPE_CHECKING:
     from io import FileIO
@@ -135,6 +136,8 @@ class EventLog:
         self.path = path
         self.count = 0
         self.error: OSError | None = None
+        self.secrets = Secrets({})
+        """What is not to be written."""
         self._file: FileIO | None = None
 
     def add(self, kind: str, host: str | None = None, **data: Any) -> None:
@@ -148,7 +151,8 @@ class EventLog:
         try:
             if self._file is None:
                 self._file = self.path.open("ab", buffering=0)
-            self._file.write(json.dumps(plain({**line, **data}), allow_nan=False).encode() + b"\n")
+            content = {**line, **self.secrets.masked(plain(data))}
+            self._file.write(json.dumps(content, allow_nan=False).encode() + b"\n")
         except OSError as error:
             self.error = error
 

@@ -158,6 +158,16 @@ class Evidence:
                     )
                 )
 
+    def starved(self, host: str) -> str:
+        """In words, how many of a host's processes its memory limit has killed; "" if none."""
+        before, after = self.before.get(host), self.after.get(host)
+        kills = (after.oom_kills or 0) - (before.oom_kills or 0) if before and after else 0
+        if kills <= 0:
+            return ""
+        limit = self.plan.host(host).limits.memory
+        whose = f"its memory limit of {limit} bytes" if limit else "want of memory"
+        return f" (the kernel killed {kills} process{'es' * (kills > 1)} there for {whose})"
+
     def of_process(self, name: str, host: str | None = None) -> dict[str, ProcessState]:
         """The process on each host that runs it (or on `host` alone), by host."""
         return {

@@ -6,6 +6,7 @@ was learned is in the run's directory before the next thing begins.
 
 from __future__ import annotations
 
+import os
 import platform
 import secrets
 import traceback
@@ -23,53 +24,48 @@ from fedtest.errors import (
     FedtestError,
     InvalidError,
     NotAsPlanned,
-    SubnetTaken,
 )
 from fedtest.links.mechanism import mechanism, refuse_impossible
-from fedtest.plan import make_plan, plan_to_dict
+from fedtest.plan import make_plan
 from fedtest.run.artifacts import RunDirectory
+from fedtest.run.bring_up import DESTROY_DEADLINE, OBSERVE_DEADLINE, BringUp
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import declare, examinations, looks
 from fedtest.run.checks.repeated import Repeated
-from fedtest.run.conditions import Conditions
+from fedtest.run.concealing import Concealing
 from fedtest.run.events import EventLog, Inbox
-from fedtest.run.evidence import Evidence
 from fedtest.run.faults.provide import provide_faults, refuse_impossible_faults
 from fedtest.run.interrupt import Interruption
 from fedtest.run.observer import Tolerant
+from fedtest.run.outcome import CODES, fault_results, process_results, verdict_of
 from fedtest.run.postmortem import at_the_end
-from fedtest.run.readback import compare, compare_again
+from fedtest.run.readback import compare_again
 from fedtest.run.result import (
     CheckResult,
-    FaultResult,
     Problem,
-    ProcessResult,
     Result,
     Saved,
     StageResult,
     Verdict,
 )
+from fedtest.run.secrets import Secrets
 from fedtest.run.supervise import Supervisor, started_at
 from fedtest.scenario.load import dump
 from fedtest.subnets import choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from ipaddress import IPv4Network
     from pathlib import Path
 
     from fedtest.engine.base import Engine, Prepared
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import Plan
+    from fedtest.run.evidence import Evidence
     from fedtest.run.faults.driver import FaultDriver
     from fedtest.run.observer import Observer
     from fedtest.scenario.model import Scenario
 
-_REALISE_DEADLINE = 300.0
-_OBSERVE_DEADLINE = 60.0
-_DESTROY_DEADLINE = 120.0
 _SWEEP_DEADLINE = 30.0
-_SUBNET_TRIES = 64
 
 
 class Runner:
@@ -84,8 +80,10 @@ class Runner:
         self._clock = started_at()
         self._began = datetime.now(UTC)
         self._tag = RunTag(secrets.token_hex(4), scenario.name, Owner.me())
+        self._secrets = Secrets.read(scenario, os.environ)
         self._directory = RunDirectory(runs, scenario.name, self._tag.id, self._began)
         self._events = EventLog(self._directory.path / "events.jsonl")
+        self._directory.secrets = self._events.secrets = self._secrets
         self._interruption = Interruption()
         self._inbox = Inbox()
         self._evidence: Evidence | None = None
@@ -125,7 +123,7 @@ class Runner:
                     self._on(engine)
             finally:
                 with self._stage("clean-up"):
-                    count = engine.destroy(self._tag.id, _DESTROY_DEADLINE)
+                    count = engine.destroy(self._tag.id, DESTROY_DEADLINE)
                     self._observer.stage_progress(f"removed {count} hosts and networks")
 
     @contextmanager
@@ -153,7 +151,7 @@ class Runner:
             except BaseException:
                 engine.close()
                 raise
-        return engine
+        return Concealing(engine, self._secrets) if self._secrets else engine
 
     def _sweep(self, engine: Engine) -> None:
         """What a dead run left may be stuck; that is no reason against this one."""
@@ -177,19 +175,41 @@ class Runner:
             prepared = engine.prepare(draft, self._tag, self._observer.stage_progress)
             self._versions["images"] = prepared.versions
             self._directory.json("versions.json", self._versions)
-        with self._stage("hosts"):
-            plan, before = self._realise(engine, prepared)
-            self._evidence = Evidence(plan, before=dict(before))
-            compare(plan, before)
-        if plan.conditioned:
-            with self._stage("links"):
-                self._condition(engine, self._evidence)
-        repeated = Repeated(self._scenario, self._evidence, self._clock)
+        bring_up = BringUp(
+            self._scenario,
+            engine,
+            self._tag,
+            self._directory,
+            self._events,
+            self._observer,
+            self._secrets,
+            self._stage,
+        )
+        evidence = self._evidence = bring_up.hosts(prepared, self._netem)
+        if bring_up.links is not None:
+            self._versions["links"] = bring_up.links
+            self._directory.json("versions.json", self._versions)
+        repeated = Repeated(self._scenario, evidence, self._clock)
+        self._processes(engine, prepared, evidence, bring_up, repeated)
+        with self._stage("checks"):
+            self._judge(engine, evidence, repeated)
+        if verdict_of(self._checks, self._problems) is Verdict.FAILED:
+            self._saved = at_the_end(evidence, self._directory, self._saved)
+
+    def _processes(
+        self,
+        engine: Engine,
+        prepared: Prepared,
+        evidence: Evidence,
+        bring_up: BringUp,
+        repeated: Repeated,
+    ) -> None:
+        """Everything that runs, and what is broken meanwhile."""
         supervisor = Supervisor(
             self._scenario,
             engine,
             self._tag,
-            self._evidence,
+            evidence,
             repeated,
             self._inbox,
             self._events,
@@ -197,15 +217,18 @@ class Runner:
             self._observer,
             self._clock,
         )
-        declare(self._scenario, self._evidence)
-        wanted = looks(self._scenario, self._evidence)
+        declare(self._scenario, evidence)
+        wanted = looks(self._scenario, evidence)
+        faults = None
         try:
             with self._stage("processes"):
                 # Whatever looking needs is there before there is something to see.
                 engine.examine(
-                    self._tag, dict.fromkeys(wanted.beside, Examination()), _OBSERVE_DEADLINE
+                    self._tag, dict.fromkeys(wanted.beside, Examination()), OBSERVE_DEADLINE
                 )
-                faults = self._provide_faults(engine, prepared, self._evidence, supervisor)
+                if evidence.plan.faults:
+                    faults = self._provide_faults(engine, prepared, evidence, bring_up, supervisor)
+                    supervisor.follow(faults)
                 supervisor.run(wanted)
         finally:
             supervisor.close()
@@ -214,45 +237,21 @@ class Runner:
         if faults is not None:
             faults.judge()
             self._problems += faults.problems
-        with self._stage("checks"):
-            after = self._look_again(engine, plan)
-            self._keep("after", after)
-            self._evidence.after = dict(after)
-            self._evidence.saw(after)
-            try:
-                compare_again(plan, self._evidence.before, after)
-            except NotAsPlanned as error:
-                self._fail(error, ExitCode.INVALID)
-            if len(after) < len(plan.hosts):
-                return  # Checks would judge by half of the evidence.
-            beside = examinations(self._scenario.checks, self._evidence)
-            self._evidence.looked_beside(engine.examine(self._tag, beside, _OBSERVE_DEADLINE))
-            self._checks = evaluate(self._scenario, self._evidence, repeated)
-            for check in self._checks:
-                self._events.add("check", id=check.id, passed=check.passed, found=check.found)
-        if self._verdict() is Verdict.FAILED:
-            self._saved = at_the_end(self._evidence, self._directory, self._saved)
-
-    def _condition(self, engine: Engine, evidence: Evidence) -> None:
-        """What the measuring sent is before the processes' own bytes."""
-        conditions = Conditions(engine, self._tag, self._directory, self._events, self._observer)
-        chosen = conditions.make(evidence.plan, self._netem)
-        self._versions["links"] = chosen
-        self._directory.json("versions.json", self._versions)
-        hosts = [host.name for host in evidence.plan.hosts]
-        evidence.before = dict(engine.observe(self._tag, hosts, _OBSERVE_DEADLINE))
-        self._keep("before", evidence.before)
 
     def _provide_faults(
-        self, engine: Engine, prepared: Prepared, evidence: Evidence, supervisor: Supervisor
-    ) -> FaultDriver | None:
-        if not evidence.plan.faults:
-            return None
-        faults = provide_faults(
+        self,
+        engine: Engine,
+        prepared: Prepared,
+        evidence: Evidence,
+        bring_up: BringUp,
+        supervisor: Supervisor,
+    ) -> FaultDriver:
+        return provide_faults(
             engine,
             self._tag,
             evidence,
             prepared,
+            bring_up,
             self._netem,
             self._inbox,
             self._events,
@@ -260,48 +259,39 @@ class Runner:
             self._observer.stage_progress,
             self._clock,
         )
-        supervisor.follow(faults)
-        return faults
 
-    def _realise(self, engine: Engine, prepared: Prepared) -> tuple[Plan, Mapping[str, Snapshot]]:
-        """Somebody may hold a subnet that we chose: then choose again."""
-        taken: list[IPv4Network] = []
-        while True:
-            plan = make_plan(self._scenario, choose(self._scenario, self._tag.id, taken))
-            self._directory.json("plan.json", plan_to_dict(plan))
-            self._observer.planned(plan)
-            try:
-                found = engine.realise(
-                    plan, self._tag, prepared, self._observer.stage_progress, _REALISE_DEADLINE
-                )
-            except SubnetTaken as error:
-                ours = {network.subnet for network in plan.networks if not network.fixed}
-                if error.subnet not in ours or len(taken) >= _SUBNET_TRIES:
-                    raise
-                taken.append(error.subnet)
-                self._events.add("subnet taken", subnet=error.subnet)
-                engine.destroy(self._tag.id, _DESTROY_DEADLINE)
-                continue
-            self._keep("before", found)
-            return plan, found
+    def _judge(self, engine: Engine, evidence: Evidence, repeated: Repeated) -> None:
+        plan = evidence.plan
+        after = self._look_again(engine, plan)
+        for host, found in after.items():
+            self._directory.snapshot("after", host, found)
+        evidence.after = dict(after)
+        evidence.saw(after)
+        try:
+            compare_again(plan, evidence.before, after)
+        except NotAsPlanned as error:
+            self._fail(error, ExitCode.INVALID)
+        if len(after) < len(plan.hosts):
+            return  # Checks would judge by half of the evidence.
+        beside = examinations(self._scenario.checks, evidence)
+        evidence.looked_beside(engine.examine(self._tag, beside, OBSERVE_DEADLINE))
+        self._checks = evaluate(self._scenario, evidence, repeated)
+        for check in self._checks:
+            self._events.add("check", id=check.id, passed=check.passed, found=check.found)
 
     def _look_again(self, engine: Engine, plan: Plan) -> Mapping[str, Snapshot]:
         """A host that is gone does not cost the others' evidence; it is told by name."""
         names = [host.name for host in plan.hosts]
         with suppress(EngineError):
-            return engine.observe(self._tag, names, _OBSERVE_DEADLINE)
+            return engine.observe(self._tag, names, OBSERVE_DEADLINE)
         found: dict[str, Snapshot] = {}
         for name in names:
             try:
-                found |= engine.observe(self._tag, [name], _OBSERVE_DEADLINE)
+                found |= engine.observe(self._tag, [name], OBSERVE_DEADLINE)
             except EngineError as error:
                 gone = NotAsPlanned(f"host {name}: went away during the run: {error.message}")
                 self._fail(gone, ExitCode.INVALID)
         return found
-
-    def _keep(self, moment: str, snapshots: Mapping[str, Snapshot]) -> None:
-        for host, found in snapshots.items():
-            self._directory.snapshot(moment, host, found)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -356,63 +346,22 @@ class Runner:
         self._events.close()
         return result
 
-    def _verdict(self) -> Verdict:
-        verdict = Verdict.PASSED
-        if not all(check.passed for check in self._checks):
-            verdict = Verdict.FAILED
-        for problem in self._problems:
-            if verdict is not Verdict.INVALID:
-                verdict = problem.verdict
-        return verdict
-
     def _result(self) -> Result:
-        verdict = self._verdict()
-        codes = {
-            Verdict.PASSED: ExitCode.PASSED,
-            Verdict.FAILED: ExitCode.FAILED,
-            Verdict.INVALID: ExitCode.INVALID,
-        }
+        verdict = verdict_of(self._checks, self._problems)
+        path = self._directory.path
         return Result(
             id=self._tag.id,
             scenario=self._scenario.name,
             verdict=verdict,
-            exit_code=self._exit_code or codes[verdict],
+            exit_code=self._exit_code or CODES[verdict],
             started=self._began.isoformat(),
             seconds=round(self._clock(), 3),
-            directory=str(self._directory.path),
-            problems=tuple(self._problems),
-            checks=self._checks,
-            processes=tuple(self._processes()),
+            directory=str(path),
+            problems=self._secrets.masked(tuple(self._problems)),
+            checks=self._secrets.masked(self._checks),
+            processes=tuple(process_results(self._evidence, path, self._secrets)),
             stages=tuple(self._stages),
             versions=self._versions,
             saved=self._saved,
-            faults=tuple(self._faults()),
+            faults=tuple(fault_results(self._evidence, self._secrets)),
         )
-
-    def _faults(self) -> Iterator[FaultResult]:
-        if self._evidence is None:
-            return
-        kinds = {fault.id: fault.kind for fault in self._evidence.plan.faults}
-        for name, state in self._evidence.faults.items():
-            yield FaultResult(
-                id=name,
-                kind=kinds[name],
-                asked=tuple(state.asked),
-                applied=tuple(state.applied),
-                healed=tuple(state.healed),
-                found=tuple(state.found),
-            )
-
-    def _processes(self) -> Iterator[ProcessResult]:
-        states = self._evidence.processes if self._evidence else {}
-        for key, state in states.items():
-            yield ProcessResult(
-                host=key.host,
-                process=key.process,
-                status=state.status,
-                started=None if state.started is None else round(state.started, 3),
-                ended=None if state.ended is None else round(state.ended, 3),
-                log=str(state.log.path.relative_to(self._directory.path)),
-                log_bytes_cut=state.log.cut,
-                values=dict(state.values),
-            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fedtest.scenario.ip_types import NONE
 from fedtest.scenario.problems import Finding, shown
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _fixed(draft: Draft) -> Iterator[Finding]:
     for host_name, host in draft.hosts.items():
         for name, nic in host.nics.items() if host else ():
             network = draft.networks.get(name)
-            if nic.ip is None or network is None:
+            if nic.ip is None or nic.ip == NONE or network is None or not network.ipv4:
                 continue
             loc: Loc = ("hosts", host_name, "nics", name, "ip")
             if network.subnet is None:

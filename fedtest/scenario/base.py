@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from fedtest.scenario.refusal import refuse
 
@@ -43,3 +43,8 @@ def at_least_one(part: Part, *names: str) -> None:
     if all(getattr(part, name) is None for name in names):
         listed = ", ".join(names)
         raise refuse(f"none of {listed}", allowed=f"at least one of {listed}")
+
+
+def short(key: str) -> BeforeValidator:
+    """A string is short for a mapping with one key."""
+    return BeforeValidator(lambda value: value if isinstance(value, (dict, Part)) else {key: value})

@@ -45,12 +45,14 @@ from fedtest.scenario.faults import (
     StopFault,
 )
 from fedtest.scenario.faults.triggers import Occasion
+from fedtest.scenario.forwarding import Forward, Route
 from fedtest.scenario.hosts import Build, Host, Network, Nic
 from fedtest.scenario.links import Firewall, Link, Pair, PairLink, PortInUse
 from fedtest.scenario.model import Data, Scenario
 from fedtest.scenario.moments import Moment
 from fedtest.scenario.names import RESERVED
 from fedtest.scenario.processes import Condition, Group, Process
+from fedtest.scenario.provisions import FileIn, MountIn, SecretSource
 from fedtest.scenario.units import format_duration
 
 if TYPE_CHECKING:
@@ -65,10 +67,15 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`networks.NAME.pairs[]`", Pair),
     ("`hosts.NAME`", Host),
     ("`hosts.NAME.nics.NETWORK`", Nic),
+    ("`hosts.NAME.forward`", Forward),
+    ("`hosts.NAME.routes[]`", Route),
     ("`link`", Link),
     ("`link` of a pair", PairLink),
     ("`hosts.NAME.firewall`", Firewall),
     ("`hosts.NAME.ports_in_use[]`", PortInUse),
+    ("`files`", FileIn),
+    ("`mounts`", MountIn),
+    ("`secrets.NAME`", SecretSource),
     ("`build`", Build),
     ("`data`", Data),
     ("`groups.NAME`", Group),
@@ -172,16 +179,31 @@ shell's. Fields that take templates say so.
 
 | path | value |
 | --- | --- |
-| `GROUP.master` | the address of the group's first member on the group's network |
+| `GROUP.master` | the address of the group's first member on the group's network (IPv4 if it can) |
 | `GROUP.port` | the group's port |
 | `GROUP.size` | the number of members |
 | `GROUP.rank` | the position of this host in the group; an error on a host that is no member |
 | `nics.NETWORK.name` | the name of this host's interface on a network |
-| `nics.NETWORK.ip` | its address there |
+| `nics.NETWORK.ip`, `.ip6` | its addresses there, if it has them; `.ip6` in a URL needs brackets |
 | `host.name` | the name of this host |
-| `hosts.HOST.nics.NETWORK.name`, `.ip` | the same of any host |
+| `host.index` | its number among those of one `count`, from 0; 0 for a host without |
+| `hosts.HOST.nics.NETWORK.name`, `.ip`, `.ip6` | the same of any host |
 | `data.SET` | the directory of a data set |
 | `seed` | the scenario's seed |
+| `secrets.NAME` | the value of a secret; for commands, environments and contents of files |
+
+## Secrets
+
+`secrets` says where values come from that nobody is to read: from the environment of whoever
+runs fedtest, or from a file. One that is not there, or has fewer than 4 characters, is told of
+before anything starts; `validate` and `--dry-run` need none. Where processes print them, where
+they report them, in what is told of files, in stacks and errors, they are masked: `***`, also
+as they are written in JSON, in Python and in addresses, and each line of several by itself. No
+artifact has them, and no label or configuration of a container. Encoded otherwise (base64, say)
+they are not known again. A value in `run` is an argument: while the process runs, whoever is root
+on the engine's machine sees it, as the engine's `exec inspect` does; one in `env` is in no
+inspection, but in the process's environment; one in `files` is in the host's file system until
+the host is removed.
 """
 
 

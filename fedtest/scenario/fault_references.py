@@ -48,6 +48,27 @@ def findings(draft: Draft) -> Iterator[Finding]:
             if occasion is not None:
                 yield from _occasion(draft, (*loc, key), occasion, fault.id)
         yield from _spec(draft, (*loc, fault.kind), fault.spec)
+    yield from _circles(draft)
+
+
+def _circles(draft: Draft) -> Iterator[Finding]:
+    """Faults of which each waits for the next; told of the first of them."""
+    waits = {
+        fault.id: (at, fault.when.fault)
+        for at, fault in enumerate(draft.faults)
+        if fault is not None and fault.id is not None and isinstance(fault.when, FaultMoment)
+    }
+    told: set[str] = set()
+    for name, (at, following) in waits.items():
+        circle, other = [name], following
+        while other in waits and other not in circle:
+            circle.append(other)
+            other = waits[other][1]
+        if other == name and len(circle) > 1 and told.isdisjoint(circle):
+            told.update(circle)
+            message = f"faults that wait for each other: {', '.join(circle)}"
+            allowed = "one that waits for none of the others"
+            yield Finding(("faults", at, "when"), message, allowed=allowed)
 
 
 def _occasion(
@@ -86,7 +107,7 @@ def _spec(draft: Draft, loc: Loc, spec: object) -> Iterator[Finding]:
         case BlockFault():
             yield from known((*loc, "host"), "host", spec.host, draft.hosts)
             if spec.sender is not None:
-                yield from known((*loc, "from"), "host", spec.sender, draft.hosts)
+                yield from _blocked(draft, (*loc, "from"), spec.host, spec.sender)
         case ResolveFault():
             yield from _names(draft, loc, spec)
         case FillFault():
@@ -118,6 +139,17 @@ def _machine(
 def _on(draft: Draft, loc: Loc, host: str, network: str) -> Iterator[Finding]:
     yield from known(loc, "host", host, draft.hosts)
     yield from attached(draft, loc, host, network)
+
+
+def _blocked(draft: Draft, loc: Loc, host: str, sender: str) -> Iterator[Finding]:
+    yield from known(loc, "host", sender, draft.hosts)
+    one, other = draft.hosts.get(host), draft.hosts.get(sender)
+    if sender == host:
+        message = "from and host are the same host"
+        yield Finding(loc, message, found=shown(sender), allowed="another host")
+    elif one and other and not set(one.nics) & set(other.nics):
+        message = f"host {sender} is on no network with host {host}"
+        yield Finding(loc, message, found=shown(sender), allowed="a host on one of its networks")
 
 
 def _sides(draft: Draft, loc: Loc, spec: PartitionFault) -> Iterator[Finding]:
@@ -156,6 +188,12 @@ def _interface(draft: Draft, loc: Loc, spec: InterfaceFault) -> Iterator[Finding
     elif spec.ip not in network.subnet:
         message = f"the address is not in the network's subnet {network.subnet}"
         yield Finding(where, message, found=str(spec.ip), allowed="an address in it")
+    elif spec.ip in {network.subnet.network_address, network.subnet.broadcast_address}:
+        message = "no host can have the subnet's first or last address"
+        yield Finding(where, message, found=str(spec.ip), allowed="another address in it")
+    elif spec.ip == network.gateway:
+        message = "it is the gateway's address"
+        yield Finding(where, message, found=str(spec.ip), allowed="a free address")
     else:
         for name, other in draft.hosts.items():
             nic = other.nics.get(spec.network) if other else None

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from fedtest.scenario.problems import Loc
 
 USUAL_MTU = 1500
+MOST_WAYS = 10_000
+"""From one host to another with conditions of their own, in all networks together."""
 
 
 def findings(draft: Draft) -> Iterator[Finding]:
@@ -24,6 +26,7 @@ def findings(draft: Draft) -> Iterator[Finding]:
     for name, network in draft.networks.items():
         if network is not None:
             yield from _network(draft, name, network)
+    yield from _ways(draft)
     for name, host in draft.hosts.items():
         if host is not None:
             yield from _attachments(draft, name, host)
@@ -49,6 +52,22 @@ def _network(draft: Draft, name: str, network: Network) -> Iterator[Finding]:
         if pair.link.queue is not None and pair.link.rate is None:
             message = "what waits for the rate of the interface waits there"
             yield Finding((*here, "link", "queue"), message, allowed="queue together with rate")
+
+
+def _ways(draft: Draft) -> Iterator[Finding]:
+    """A pair with one end is as many ways as there are other hosts."""
+    ways = 0
+    for name, network in draft.networks.items():
+        if network is None or not network.pairs:
+            continue
+        others = sum(host is not None and name in host.nics for host in draft.hosts.values()) - 1
+        for at, pair in enumerate(network.pairs):
+            ways += 1 if pair.sender and pair.receiver else max(others, 1)
+            if ways > MOST_WAYS:
+                message = "too many ways from one host to another"
+                allowed = f"{MOST_WAYS} in all; `link` says what is the same for many"
+                yield Finding(("networks", name, "pairs", at), message, allowed=allowed)
+                return
 
 
 def _under(draft: Draft, name: str, network: Network, pair: Pair) -> PairLink:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from fedtest.errors import ScenarioError
 from fedtest.scenario import references, wording
+from fedtest.scenario.counted import Counted
 from fedtest.scenario.draft import Draft
 from fedtest.scenario.emit import to_yaml
 from fedtest.scenario.model import Scenario
@@ -38,15 +39,17 @@ def load(path: str | Path) -> Loaded:
 def loads(text: str, *, file: str = "<text>", base: str | Path = ".", look: bool = False) -> Loaded:
     """The scenario in `text`; paths in it are relative to `base`, and with `look` must exist."""
     source, problems = parse_leniently(text, file)
+    counted = Counted.of(source.data)
     try:
-        scenario = Scenario.model_validate(source.data, context={"base": base, "look": look})
+        scenario = Scenario.model_validate(counted.data, context={"base": base, "look": look})
     except ValidationError as error:
         found = wording.findings(error)
-        draft = Draft.salvage(source.data)
+        draft = Draft.salvage(counted.data)
     else:
         found = []
         draft = Draft.of(scenario)
     found += references.findings(draft)
+    found = [*counted.findings, *counted.origin(found)]
     if not found and not problems:
         return Loaded(scenario, source)
     raise ScenarioError(_in_order(source, found, problems))

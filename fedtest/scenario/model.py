@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
-from fedtest.scenario.base import MOST, Part
+from fedtest.scenario.base import MOST, Part, short
 from fedtest.scenario.checks import Check
+from fedtest.scenario.counted import Counted
 from fedtest.scenario.faults import Fault
-from fedtest.scenario.hosts import Build, Host, Network, one_image, short
+from fedtest.scenario.hosts import Build, Host, Network, one_image
 from fedtest.scenario.names import (
     Directory,
     GroupName,
@@ -24,7 +25,9 @@ from fedtest.scenario.names import (
     ScenarioName,
 )
 from fedtest.scenario.processes import Group, Process
+from fedtest.scenario.provisions import Env, Files, Mounts, SecretName, SecretSource, Sysctls
 from fedtest.scenario.refusal import refuse
+from fedtest.scenario.resolution import DnsAnswer, DomainName
 from fedtest.scenario.units import Duration
 
 
@@ -84,8 +87,42 @@ class Scenario(Part):
         "for a host that is not on it, its first network.",
         json_schema_extra={"default": "the first network"},
     )
+    dns: dict[DomainName, DnsAnswer] = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="What a DNS server answers all hosts: an address, a host (its addresses), "
+        "`nxdomain`, `servfail`, or `silent` (never anything). It knows no other names. Their "
+        "/etc/resolv.conf then names it, and nothing else; /etc/hosts comes before it, so that a "
+        "host's name needs `names: {NAME: missing}` to get there. Asked once for each name before "
+        "processes start.",
+    )
     hosts: dict[HostName, Host] = Field(
         min_length=1, max_length=MOST, description="The hosts: name -> host."
+    )
+    env: Env = Field(
+        default_factory=dict,
+        description="Environment variables of all processes; those of a host, then a process's "
+        "own, win. Templates.",
+    )
+    files: Files = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Files that are put into every host; at the same path a host's own wins.",
+    )
+    mounts: Mounts = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Directories of this machine that every host sees; a host's own wins.",
+    )
+    sysctls: Sysctls = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Settings of the kernel for every host; a host's own win.",
+    )
+    secrets: dict[SecretName, SecretSource] = Field(
+        default_factory=dict,
+        max_length=MOST,
+        description="Values that appear in no artifact: name -> where they come from.",
     )
     data: Data = Field(
         default_factory=Data,
@@ -113,7 +150,7 @@ class Scenario(Part):
     @model_validator(mode="before")
     @classmethod
     def _defaults(cls, data: Any) -> Any:
-        return cls.with_defaults(data) if isinstance(data, dict) else data
+        return cls.with_defaults(Counted.of(data).data) if isinstance(data, dict) else data
 
     _check = model_validator(mode="after")(one_image)
 

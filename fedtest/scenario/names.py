@@ -19,6 +19,7 @@ _KEPT |= {"process", "processes", "run", "scenario", "secret", "secrets"}
 RESERVED = frozenset(_ROOTS | _KEPT)
 MAX_NAME = 32
 _NAME = re.compile(r"[a-z](?:[a-z0-9-]*[a-z0-9])?")
+HOST = re.compile(rf"(?=.{{1,{MAX_NAME}}}$){_NAME.pattern}")
 _GROUP = re.compile(r"[a-z](?:[a-z0-9_-]*[a-z0-9_])?")
 _ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 _USER = re.compile(
@@ -130,7 +131,8 @@ def _directory(value: Any) -> str:
     return str(path)
 
 
-def _ip(value: Any) -> IPv4Address:
+def ipv4(value: Any) -> IPv4Address:
+    """The address; refused if it is none."""
     allowed = "an IPv4 address like 192.168.0.1"
     value = _string(value, "an address", allowed)
     # Looked at first, because ipaddress goes by int(), which takes more than ASCII digits.
@@ -147,7 +149,8 @@ def _subnet(value: Any) -> IPv4Network:
     value = _string(value, "a subnet", allowed)
     address, slash, prefix = value.partition("/")
     if not _ADDRESS.fullmatch(address) or not re.fullmatch(r"[0-9]{1,2}", prefix):
-        hint = "IPv6 is not supported" if ":" in value else "" if slash else "add a prefix: /24"
+        hint = "" if slash else "add a prefix: /24"
+        hint = "an IPv6 network is a `subnet6`" if ":" in value else hint
         raise refuse("not a subnet", allowed=allowed, hint=hint)
     try:
         network = IPv4Network(value, strict=False)
@@ -191,7 +194,7 @@ ImageName = Annotated[str, AfterValidator(_image), _kind("image's name")]
 
 InterfaceName = Annotated[str, PlainValidator(_interface), _kind("interface name")]
 Directory = Annotated[str, PlainValidator(_directory), _kind("absolute path")]
-Ip = Annotated[IPv4Address, PlainValidator(_ip), PlainSerializer(str), _kind("IPv4 address")]
+Ip = Annotated[IPv4Address, PlainValidator(ipv4), PlainSerializer(str), _kind("IPv4 address")]
 Subnet = Annotated[
     IPv4Network, PlainValidator(_subnet), PlainSerializer(str), _kind("IPv4 network")
 ]

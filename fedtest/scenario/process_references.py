@@ -112,17 +112,19 @@ class _Waiting:
 def _waiting(draft: Draft, name: str, loc: Loc, condition: Condition) -> _Waiting:
     about = _about(draft, condition)
     any_will_do = condition.process is None and condition.state is None
-    return _Waiting(name, loc, about, 1 if any_will_do else len(about))
+    return _Waiting(name, loc, about, min(len(about), 1) if any_will_do else len(about))
 
 
 def _can_start(draft: Draft, conditions: list[_Waiting]) -> set[str]:
-    left = Counter(item.name for item in conditions)
+    # Where there is nobody to wait for, that is the problem, and it is told as such.
+    left = Counter(item.name for item in conditions if item.missing)
     interested: dict[str, list[_Waiting]] = defaultdict(list)
     for item in conditions:
         for name in item.about:
             interested[name].append(item)
-    # Of one that is wrong, nothing can be said.
+    # Of one that is wrong, or not there, nothing can be said.
     fresh = [name for name, process in draft.processes.items() if process is None or not left[name]]
+    fresh += interested.keys() - draft.processes.keys()
     can_start: set[str] = set(fresh)
     while fresh:
         for item in interested[fresh.pop()]:

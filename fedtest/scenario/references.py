@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from ipaddress import AddressValueError, IPv4Address
 from typing import TYPE_CHECKING
 
 from fedtest.scenario import (
     addresses,
     check_references,
     fault_references,
+    host_references,
+    ipv6_references,
     link_references,
     process_references,
+    provision_references,
 )
 from fedtest.scenario.declared import attached, known
+from fedtest.scenario.ip_types import address_in
 from fedtest.scenario.problems import Finding, listed, shown
 from fedtest.scenario.template import OPEN, TemplateError, errors, expand
 
@@ -26,18 +29,22 @@ if TYPE_CHECKING:
 
 # Templates filled in on all hosts together: far beyond what a machine could run.
 _MOST_LOOKUPS = 100_000
+_MOST_CHARACTERS = 20_000_000
 
 
 def findings(draft: Draft) -> Iterator[Finding]:
     """Everything that is wrong between the parts of a scenario."""
     yield from addresses.findings(draft)
+    yield from ipv6_references.findings(draft)
     yield from link_references.findings(draft)
+    yield from host_references.findings(draft)
     if draft.resolve:
         yield from known(("resolve",), "network", draft.resolve, draft.networks)
     yield from _hosts(draft)
     yield from _groups(draft)
     yield from _processes(draft)
     yield from process_references.findings(draft)
+    yield from provision_references.findings(draft)
     yield from check_references.findings(draft)
     yield from fault_references.findings(draft)
     yield from _Templates(draft).findings()
@@ -119,6 +126,7 @@ class _Templates:
         self._draft = draft
         self._lookups = draft.lookups()
         self._budget = _MOST_LOOKUPS
+        self._characters = _MOST_CHARACTERS
 
     def findings(self) -> Iterator[Finding]:
         for name, process in self._draft.processes.items():
@@ -126,6 +134,8 @@ class _Templates:
             if process is not None:
                 for at, text in _texts(name, process):
                     yield from self._text(at, text, hosts)
+        for at, text, some in _provided(self._draft):
+            yield from self._text(at, text, some)
         for number, check in enumerate(self._draft.checks):
             spec = None if check is None else check.sockets
             if spec is None:
@@ -140,7 +150,12 @@ class _Templates:
 
     def _text(self, loc: Loc, text: str, hosts: Sequence[str] | None) -> Iterator[Finding]:
         known = [host for host in hosts or () if host in self._draft.hosts]
-        if self._budget < 0:
+        if self._budget < 0 or self._characters < 0:
+            return
+        self._characters -= len(text) * len(known)
+        if self._characters < 0:
+            message = "too much text on too many hosts"
+            yield Finding(loc, message, allowed=f"{_MOST_CHARACTERS} characters in all")
             return
         self._budget -= max(text.count(OPEN), 1) * len(known)
         if self._budget < 0:
@@ -172,7 +187,7 @@ class _Templates:
     ) -> Iterator[Finding]:
         """An address that sockets must have: a template that gives one."""
         hosts = self._draft.hosts_of(spec.process)
-        if hosts is None or self._budget < 0:
+        if hosts is None or self._budget < 0 or self._characters < 0:
             return
         if spec.host is not None:
             hosts = tuple(host for host in hosts if host == spec.host)
@@ -182,11 +197,9 @@ class _Templates:
             if self._draft.hosts.get(host) is None:
                 continue
             filled = expand(text, self._lookups.on(host))
-            try:
-                IPv4Address(filled)
-            except AddressValueError:
+            if address_in(filled) is None:
                 message = f"not an address on host {host}"
-                allowed = "an IPv4 address, or a template that gives one: ${{ nics.NETWORK.ip }}"
+                allowed = "an address, or a template that gives one: ${{ nics.NETWORK.ip }}"
                 if or_network:
                     allowed += f"; or a network: {listed(self._draft.networks)}"
                 yield Finding(loc, message, found=shown(filled), allowed=allowed)
@@ -203,3 +216,21 @@ def _texts(name: str, process: Process) -> Iterator[tuple[Loc, str]]:
             yield (*loc, "run", at), item
     for key, value in process.env.items():
         yield (*loc, "env", key), value
+
+
+def _provided(draft: Draft) -> Iterator[tuple[Loc, str, Sequence[str]]]:
+    """Where templates may be in what hosts are given, and on which hosts."""
+    # A host's own at the same key is instead of it.
+    for key, text in draft.env.items():
+        names = [name for name, host in draft.hosts.items() if host and key not in host.env]
+        yield ("env", key), text, names
+    for path, file in draft.files.items():
+        if file is not None and file.content is not None:
+            names = [name for name, host in draft.hosts.items() if host and path not in host.files]
+            yield ("files", path, "content"), file.content, names
+    for name, host in draft.hosts.items():
+        for key, text in host.env.items() if host else ():
+            yield ("hosts", name, "env", key), text, [name]
+        for path, file in host.files.items() if host else ():
+            if file.content is not None:
+                yield ("hosts", name, "files", path, "content"), file.content, [name]

@@ -65,7 +65,8 @@ class Source:
         node = self.nodes.get(loc)
         if node is None:
             return 0
-        if finding.template is not None and loc == finding.loc:
+        # Above it, a scalar is short for a mapping with the key that is meant.
+        if finding.template is not None and (loc == finding.loc or node.kind == "scalar"):
             return self._template(node, finding.template)
         return node.start
 

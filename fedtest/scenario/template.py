@@ -24,6 +24,7 @@ OPEN = "${{"
 
 # Up to what closes it, or to where it turns out that nothing does.
 _TEMPLATE = re.compile(r"\$\{\{(.*?)(?:(\}\})|(?=\$\{\{)|\Z)", re.DOTALL)
+_SECRET = re.compile(r"\$\{\{ secrets\.([A-Za-z0-9_-]+) \}\}")
 _PATH = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
@@ -31,7 +32,8 @@ class Nic(NamedTuple):
     """What templates know of an interface."""
 
     name: str
-    ip: str
+    ip: str | None
+    ip6: str | None = None
 
 
 class GroupLike(Protocol):
@@ -107,14 +109,22 @@ class Lookups:
         groups: Mapping[str, GroupLike | None],
         data: Mapping[str, str] | None,
         seed: int,
+        *,
+        indexes: Mapping[str, int],
+        secrets: Collection[str] = (),
     ) -> None:
         nics = {name: ANYTHING if own is None else _nics(own) for name, own in hosts.items()}
         self._tree: Tree = {
-            "host": {"name": PerHost({name: name for name in hosts})},
+            "host": {
+                "name": PerHost({name: name for name in hosts}),
+                "index": PerHost({name: str(index) for name, index in indexes.items()}),
+            },
             "nics": PerHost(nics),
             "hosts": {name: {"nics": own} for name, own in nics.items()},
             "data": ANYTHING if data is None else dict(data),
             "seed": str(seed),
+            # They stay as they are, so that no plan has their values; see `fill_secrets`.
+            "secrets": {name: secret_template(name) for name in secrets},
             **{
                 name: ANYTHING if group is None else _group(name, group, hosts)
                 for name, group in groups.items()
@@ -127,14 +137,19 @@ class Lookups:
 
 
 def _nics(nics: Mapping[str, Nic]) -> Tree:
-    return {network: {"name": nic.name, "ip": nic.ip} for network, nic in nics.items()}
+    """An address that an interface has not got cannot be named."""
+    return {
+        network: {key: value for key, value in nic._asdict().items() if value is not None}
+        for network, nic in nics.items()
+    }
 
 
 def _group(name: str, group: GroupLike, hosts: Mapping[str, Mapping[str, Nic] | None]) -> Tree:
     nics = hosts.get(group.members[0])
+    nic = None if nics is None else nics.get(group.network)
     ranks = {member: str(rank) for rank, member in enumerate(group.members)}
     return {
-        "master": ANYTHING if nics is None or group.network not in nics else nics[group.network].ip,
+        "master": (nic and (nic.ip or nic.ip6)) or ANYTHING,
         "port": str(group.port),
         "size": str(len(group.members)),
         "rank": PerHost(ranks, f"the host is not a member of group {name}"),
@@ -160,6 +175,16 @@ def errors(text: str, view: View) -> Iterator[TemplateError]:
             yield error
 
 
+def secret_template(name: str) -> str:
+    """How a secret is written in a text whose other templates are filled in."""
+    return f"{OPEN} secrets.{name} }}}}"
+
+
+def fill_secrets(text: str, values: Mapping[str, str]) -> str:
+    """A text of a plan with the secrets in it, as only what it is for may see it."""
+    return _SECRET.sub(lambda match: values.get(match[1], match[0]), text)
+
+
 def expand_check(scenario: Scenario, plan: Plan, text: str, host: str) -> str:
     """A template of a check, such as `sockets.local`, as it is on `host`."""
     del scenario  # the plan has everything; named so that callers need not know
@@ -170,12 +195,19 @@ def plan_lookups(plan: Plan) -> Lookups:
     """What templates can name once everything is concrete."""
     hosts = {
         host.name: {
-            item.network: Nic(item.interface, str(item.address.ip)) for item in host.attachments
+            item.network: Nic(
+                item.interface,
+                str(item.address.ip) if item.ipv4 else None,
+                str(item.address6.ip) if item.address6 else None,
+            )
+            for item in host.attachments
         }
         for host in plan.hosts
     }
     data = dict(plan.hosts[0].data) if plan.hosts else {}
-    return Lookups(hosts, {group.name: group for group in plan.groups}, data, plan.seed)
+    indexes = {host.name: host.index for host in plan.hosts}
+    groups = {group.name: group for group in plan.groups}
+    return Lookups(hosts, groups, data, plan.seed, indexes=indexes, secrets=plan.secrets)
 
 
 def _fill(number: int, match: re.Match[str], view: View) -> str:

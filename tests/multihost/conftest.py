@@ -79,9 +79,9 @@ class CommandLine:
         self.directory = directory
         self.runs = directory / "runs"
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "fedtest", *words],
+            [*before, sys.executable, "-m", "fedtest", *words],
             cwd=self.directory,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

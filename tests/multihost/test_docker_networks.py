@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from docker.types import IPAMConfig, IPAMPool
-from engine_contract import HOSTS, two_networks
 
+from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import RunTag
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.networks import make_networks

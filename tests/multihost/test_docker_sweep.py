@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from engine_contract import HOSTS, two_networks
 
+from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import RunTag
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.networks import make_networks

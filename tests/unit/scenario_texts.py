@@ -39,6 +39,59 @@ checks:
 """
 
 
+NETS = """\
+fedtest: 1
+name: nets
+networks:
+  mgmt: {ipv6: true}
+  left: {subnet: 10.1.0.0/24, subnet6: "fd00:1::/64"}
+  right: {subnet: 10.2.0.0/24}
+  six: {ipv4: false, subnet6: "fd00:6::/120"}
+dns: {web.example: a}
+hosts:
+  a:
+    nics:
+      mgmt: mgmt0
+      left: {name: eth0, ip: 10.1.0.10, ip6: "fd00:1::10", mac: "02:00:00:00:00:01"}
+      six: ib0
+    aliases: [head, head.example]
+    names: {b: missing, c: 127.0.1.1, d: a}
+    gateway: r
+    routes: [{to: right, via: r}, {to: 10.9.0.0/16, via: 10.1.0.99}]
+  r: {nics: {mgmt: mgmt0, left: eth0, right: eth1}, forward: {nat: right}}
+  b: {nics: {mgmt: {name: mgmt0, ip: none, ip6: none}, right: eth0}, dns: {x: silent}}
+groups: {pair: {members: [a, r], network: left}}
+processes: {p: {hosts: pair, run: "${{ nics.left.ip6 }}"}}
+checks:
+  - reach: {from: a, to: r, network: left, port: 1}
+"""
+
+GIVEN = """\
+fedtest: 1
+name: given
+networks:
+  net: {pairs: [{from: w, to: lead, link: {loss: 1%}}]}
+env: {WHO: "${{ host.name }}"}
+files: {/etc/who: "${{ host.index }}", /etc/two: {from: here/file, mode: "0755", owner: "5:6"}}
+mounts: {/mnt/x: here}
+sysctls: {net.ipv4.tcp_keepalive_time: 5}
+secrets: {TOKEN: {env: T}, key: {file: here/key}}
+hosts:
+  lead:
+    nics: {net: eth0}
+    cpus: 0.5
+    memory: 64MB
+    pids: 100
+    tmpfs: {/scratch: 10MiB}
+    mounts: {/mnt/y: {from: /tmp, write: true}}
+  w: {nics: {net: eth0}, count: 3, env: {A: "${{ secrets.TOKEN }}"}, sysctls: {kernel.sem: "1 2"}}
+groups:
+  all: {members: [lead, w], network: net}
+processes:
+  p: {hosts: [w], run: "echo ${{ all.rank }} ${{ secrets.key }}"}
+"""
+
+
 def changed(old: str, new: str) -> str:
     """BASE with its only `old` replaced."""
     assert BASE.count(old) == 1, f"{old!r} is not once in BASE"

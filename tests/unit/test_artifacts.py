@@ -12,8 +12,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from engine_contract import HOSTS, two_networks
 
+from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import ProcessKey, RunTag
 from fedtest.engine.fake import FakeEngine
 from fedtest.engine.owner import Owner

@@ -8,8 +8,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
-from checking import SCENARIO, Case
 
+from checking import SCENARIO, Case
 from fedtest.engine.snapshot import TcpSocket
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import Looks, looks
@@ -292,6 +292,15 @@ class TestSockets:
         result = case.check(self.CHECK)
         assert result.found == "a: 192.168.0.10, b: no socket seen"
         assert not result.passed
+
+    def test_an_ipv6_address_may_be_spelt_in_any_way(self, case: Case) -> None:
+        case.sockets("a", ("fd00::1", 1))
+        check = 'sockets: {{process: trainer, host: a, local: "{}"}}'
+        assert case.check(check.format("FD00:0:0::1")).passed
+        result = case.check(check.format("fd00::2"))
+        assert result.details == (
+            "a: [fd00::1]:40000 - 192.168.0.1:1 established, expected fd00::2",
+        )
 
     def test_connections_may_have_to_lead_to_a_network(self, case: Case) -> None:
         check = "sockets: {process: trainer, host: a, remote: data}"

@@ -8,8 +8,8 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
-from checking import Case
 
+from checking import Case
 from fedtest.engine.examine import Examined
 from fedtest.engine.fake import Defects
 from fedtest.engine.snapshot import TcpSocket

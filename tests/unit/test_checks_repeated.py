@@ -6,14 +6,14 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from checking import SCENARIO, Case
-from runs import Lab, scenario
 
+from checking import SCENARIO, Case
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import examinations, looks
 from fedtest.run.checks.repeated import Repeated
 from fedtest.scenario.load import loads
+from runs import Lab, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from checking import Case
 
+from checking import Case
 from fedtest.run.checks.log import check_log
 from fedtest.run.checks.time import check_time
 from fedtest.run.fault_state import FaultState

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from runs import scenario
 
 import fedtest
 from fedtest import cli
@@ -19,6 +18,7 @@ from fedtest.cli import main
 from fedtest.engine.docker import engine as docker_engine
 from fedtest.engine.fake import FakeEngine
 from fedtest.errors import ExitCode
+from runs import scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable

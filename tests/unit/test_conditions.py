@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pretend_links import Pretender
-from runs import Lab, Run
 
 from fedtest.errors import EngineError, ExitCode
 from fedtest.run.result import Verdict
+from pretend_links import Pretender
+from runs import Lab, Run
 
 if TYPE_CHECKING:
     from pathlib import Path

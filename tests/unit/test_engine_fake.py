@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from engine_contract import EngineContract
 
+from engine_contract import EngineContract
+from engine_contract_provisions import ProvisionsContract
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineError
 
@@ -37,3 +38,11 @@ class TestFakeEngine(EngineContract):
         assert engine.conditioned == [("a", "one"), ("b", "two")]
         with pytest.raises(EngineError, match="host b: no"):
             engine.condition(run, {"b": "false"}, 1)
+
+
+class TestFakeProvisions(ProvisionsContract):
+    @pytest.fixture
+    def engine(self) -> Iterator[FakeEngine]:
+        engine = FakeEngine()
+        yield engine
+        engine.close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from pretend_links import plan_of, read_back
 
 from fedtest.errors import InvalidError
 from fedtest.links import apply
 from fedtest.links.mechanism import Mechanism, mechanism, refuse_impossible
 from fedtest.links.readback import differences
+from pretend_links import plan_of, read_back
 
 HOSTS = """
 fedtest: 1

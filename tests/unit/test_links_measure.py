@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from pretend_links import perfect, plan_of
 
 from fedtest.links.measure import Measurement, answers, measurements, rounds
 from fedtest.links.tolerance import judge
+from pretend_links import perfect, plan_of
 
 HOSTS = """
 fedtest: 1

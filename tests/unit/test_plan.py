@@ -10,8 +10,9 @@ import pytest
 from scenario_texts import BASE, changed
 
 from fedtest.errors import ScenarioError
-from fedtest.plan import BuildSpec, ImagePlan, Plan, make_plan, plan_to_dict
+from fedtest.plan import BuildSpec, ImagePlan, Plan, make_plan
 from fedtest.plan_addresses import allocate
+from fedtest.plan_text import plan_to_dict
 from fedtest.scenario.load import load, loads
 from fedtest.subnets import choose
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scenario_texts import BASE, assert_refused, changed
 
-from fedtest.plan import make_plan, plan_to_dict
+from fedtest.plan import make_plan
+from fedtest.plan_text import plan_to_dict
 from fedtest.scenario.load import dump, loads
 from fedtest.subnets import choose
 
@@ -107,3 +108,11 @@ def test_what_is_waited_for_survives_being_written_and_is_in_the_plan() -> None:
     assert plain[0]["service"] is True
     assert plain[2]["after"] == [{"process": "trainer", "log": "ready"}]
     assert "service" not in plain[2]
+
+
+def test_who_waits_for_nobody_is_told_so_and_not_in_circles() -> None:
+    more = "  waits: {hosts: [c], run: x, after: {process: other, state: exited}}\n"
+    text = BASE.replace("{hosts: [a, c]", "{hosts: [a]").replace("checks:", f"{more}checks:")
+    text = text.replace('run: ["true"]}', 'run: ["true"], after: {host: §b, log: x}}')
+    text = text.replace("members: [a, b]", "members: [a]").replace("hosts: ring", "hosts: [a]")
+    assert_refused(text, "processes.other.after.host", "no process runs on this host")

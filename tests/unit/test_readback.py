@@ -7,14 +7,15 @@ from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING
 
 import pytest
-from engine_contract import HOSTS, two_networks
 
+from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import RunTag
 from fedtest.engine.fake import FakeEngine
 from fedtest.engine.owner import Owner
 from fedtest.engine.snapshot import Interface
 from fedtest.errors import NotAsPlanned
 from fedtest.run.readback import compare
+from pretend_links import plan_of
 
 if TYPE_CHECKING:
     from fedtest.engine.snapshot import Snapshot
@@ -101,3 +102,48 @@ def test_all_differences_are_told_at_once(there: dict[str, Snapshot]) -> None:
     change(there, "a", "eth0", up=False)
     change(there, "b", "eth0", up=False, addresses=())
     assert len(lines(PLAN, there)) == 3
+
+
+SETTLED = """
+fedtest: 1
+name: settled
+networks: {x: {ipv6: true}, y: {}}
+hosts:
+  a:
+    nics: {x: {name: eth0, mac: "02:00:00:00:00:01"}, y: {name: eth1, ip: none}}
+    dns: {web: 192.0.2.1}
+"""
+
+
+class TestSettled:
+    """What hosts have beyond what engines give."""
+
+    plan = plan_of(SETTLED)
+
+    @pytest.fixture
+    def there(self) -> dict[str, Snapshot]:
+        engine, run = FakeEngine(), RunTag("r", "s", Owner.me())
+        prepared = engine.prepare(self.plan, run, print)
+        return dict(engine.realise(self.plan, run, prepared, print, 1))
+
+    def test_what_is_as_planned_is_silent(self, there: dict[str, Snapshot]) -> None:
+        compare(self.plan, there)
+
+    def test_before_it_is_settled_a_host_has_what_its_engine_gave(
+        self, there: dict[str, Snapshot]
+    ) -> None:
+        one, two = self.plan.host("a").attachments
+        other = "02:00:00:00:00:09"
+        change(there, "a", "eth0", mac=other, addresses=(one.address,))
+        change(there, "a", "eth1", addresses=(two.address,))
+        compare(self.plan, there, settled=False)
+        where = "host a: interface"
+        assert lines(self.plan, there) == [
+            f"{where} eth0 (network x) should have {one.address6}, it has {one.address}",
+            f"{where} eth0 (network x) should have the MAC address {one.mac}, it has {other}",
+            f"{where} eth1 (network y) should have no IPv4 address, it has {two.address}",
+        ]
+
+    def test_another_server_of_names_is_told(self, there: dict[str, Snapshot]) -> None:
+        there["a"] = replace(there["a"], resolv_conf="nameserver 127.0.0.11\n")
+        assert lines(self.plan, there) == ["host a: /etc/resolv.conf is not what it should be"]

@@ -241,3 +241,23 @@ def test_an_output_that_nobody_reads_is_an_error_for_the_runner_and_not_the_end(
 )
 def test_what_a_terminal_would_obey_is_taken_out(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+def test_a_line_without_end_is_shown_in_part() -> None:
+    shown = printable("\0" * 100 + "x" * 100_000)
+    assert len(shown) < 5000
+    assert shown.endswith("x ... (100100 characters)")
+
+
+def test_plain_shows_no_more_of_a_process_than_anybody_reads() -> None:
+    out = io.StringIO()
+    reporter = PlainReporter(out)
+    for _ in range(3000):
+        reporter.line(KEY, "stdout", "x" * 999)
+    reporter.line(ProcessKey("server2", "trainer"), "stdout", "mine")
+    reporter.exited(KEY, 0)
+    *_, told, other, end = out.getvalue().splitlines()
+    assert len(out.getvalue()) < 1.2 * (1 << 20)
+    assert told == "server1 trainer: prints more than is shown here; see its log"
+    assert other == "server2 trainer| mine"
+    assert end == "server1 trainer: exited with 0"

@@ -8,11 +8,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-from runs import Lab, scenario
 
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineUnavailable
 from fedtest.run.schema import render
+from runs import Lab, scenario
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "result.schema.json"
 REPORTS = """echo 'fedtest-value {"name": "x", "value": NaN}'; exit 3"""

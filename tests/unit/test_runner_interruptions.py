@@ -6,8 +6,8 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from faulty import ALL, EXIT, LOGS, PLANNED, START, Faulty, throws
 
+from faulty import ALL, EXIT, LOGS, PLANNED, START, Faulty, throws
 from fedtest.errors import ExitCode, ImageError
 from fedtest.run.result import Verdict
 from runs import Lab, Recorder, scenario

@@ -7,8 +7,8 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from faulty import ALL, EXIT, Faulty, throws
 
+from faulty import ALL, EXIT, Faulty, throws
 from fedtest.engine.fake import FakeEngine
 from fedtest.errors import EngineError, ExitCode
 from fedtest.run.result import Verdict

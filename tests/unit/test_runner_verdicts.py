@@ -7,8 +7,8 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 import pytest
-from faulty import ALL, BEFORE, EXIT, LOGS, PLANNED, START, Faulty, throws
 
+from faulty import ALL, BEFORE, EXIT, LOGS, PLANNED, START, Faulty, throws
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import (
     DataError,

@@ -51,7 +51,7 @@ def test_base_is_good() -> None:
         # Networks.
         ("  spare: {}", "  spare: §null", "networks.spare", ["not a mapping", "written {}"]),
         ("  spare: {}", "  spare: {§subnt: 10.0.0.0/24}", "networks.spare.subnt",
-         ["unknown key", "allowed subnet, gateway, internal", 'did you mean "subnet"']),
+         ["unknown key", "allowed subnet, gateway, ipv4", 'did you mean "subnet"']),
         ("  spare: {}", "  spare: {internal: §yes}", "networks.spare.internal",
          ["not true or false", 'found "yes"', "yes is a string"]),
         ("  spare: {}", f"  spare: {{}}\n  §{LONG}: {{}}", f"networks.{LONG}", ["33", "at most 32"]),
@@ -99,7 +99,7 @@ def test_base_is_good() -> None:
         ("data: ib0", "data: §0", "hosts.b.nics.data.name", ["not a string", '"0" in quotes']),
         ("data: ib0", "data: §mgmt0", "hosts.b.nics.data.name", ["on network mgmt", "unique"]),
         ("data: ib0", "data: §{ip: 192.168.0.9}", "hosts.b.nics.data.name", ["required key"]),
-        ("data: ib0", "data: {name: ib0, §mac: x}", "hosts.b.nics.data.mac", ["allowed name, ip"]),
+        ("data: ib0", "data: {name: ib0, §vlan: 3}", "hosts.b.nics.data.vlan", ["allowed name, ip"]),
         # Addresses.
         ("data: ib0", "data: {name: ib0, ip: §192.168.1.1}", "hosts.b.nics.data.ip",
          ["not in the network's subnet 192.168.0.0/24"]),

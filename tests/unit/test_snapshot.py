@@ -7,7 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
-from ipaddress import IPv4Address, IPv4Interface
+from ipaddress import IPv4Address, IPv4Interface, IPv6Interface
 from pathlib import Path
 
 import pytest
@@ -49,6 +49,23 @@ def test_every_address_is_found_with_its_prefix(captured: Snapshot) -> None:
         IPv4Interface("192.168.0.2/24"),
         IPv4Interface("172.20.0.9/16"),
     }
+
+
+def test_ipv6_addresses_are_those_that_somebody_gave(captured: Snapshot) -> None:
+    text = CAPTURE.read_text(encoding="utf-8")
+    lines = (
+        "fd000001000000000000000000000002 02 40 00 80 mgmt0\n"
+        "fe800000000000000042acfffe120002 02 40 20 80 mgmt0\n"
+        "00000000000000000000000000000001 01 80 10 80       lo\n"
+    )
+    head = "==> /proc/net/if_inet6 <==\n"
+    before, _, after = text.partition("==> /proc/net/tcp <==")
+    found = parse(f"{before.partition(head)[0]}{head}{lines}\n==> /proc/net/tcp <=={after}")
+    assert found.interfaces["mgmt0"].addresses == (
+        *captured.interfaces["mgmt0"].addresses,
+        IPv6Interface("fd00:1::2/64"),
+    )
+    assert found.interfaces["lo"].addresses == (IPv6Interface("::1/128"),)
 
 
 def test_an_interface_that_is_down_has_no_address_that_could_be_used(captured: Snapshot) -> None:
@@ -127,7 +144,7 @@ def test_this_machine_is_described_by_any_posix_shell(shell: str) -> None:
 def test_this_machines_interfaces_are_those_that_ip_tells_of() -> None:
     def by_ip() -> dict[str, tuple[str | None, set[str]]]:
         told = json.loads(
-            subprocess.run(["ip", "-j", "-4", "addr"], capture_output=True, check=True).stdout
+            subprocess.run(["ip", "-j", "addr"], capture_output=True, check=True).stdout
         )
         every = json.loads(
             subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
@@ -136,7 +153,9 @@ def test_this_machines_interfaces_are_those_that_ip_tells_of() -> None:
             item["ifname"]: {
                 f"{info['local']}/{info['prefixlen']}"
                 for info in item["addr_info"]
-                if info["prefixlen"] < 32
+                # /proc says of no such address whose it is, and link-local ones are everybody's.
+                if info["prefixlen"] < 32 or info["family"] == "inet6"
+                if info["scope"] != "link"
             }
             for item in told
             if "UP" in item["flags"]

@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from runs import Lab, scenario
 
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineError, ExitCode
@@ -14,6 +13,7 @@ from fedtest.run import intake, supervise
 from fedtest.run.logs import HEAD, TAIL
 from fedtest.run.observer import Observer
 from fedtest.run.result import Verdict
+from runs import Lab, scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from docker.errors import APIError, NotFound
 from docker.types import LogConfig
 
-from fedtest.engine import examine
+from fedtest.engine import examine, inside
 from fedtest.engine.docker import images, labels
 from fedtest.engine.docker.client import engine_errors, gone_is_fine
 from fedtest.engine.docker.scripts import finish
@@ -31,10 +31,23 @@ def look_beside(
     client: DockerClient, run: RunTag, host: str, wanted: Examination, end: float
 ) -> Examined:
     """Run the probe in the host's helper, which is made if it is not there. DeadlineError."""
-    what = f"looking at host {host} from beside it"
-    container = labels.container_name(run.id, host)
-    helper = f"{container}.beside"
     command = ["python3", "-m", examine.MODULE, examine.request(wanted, _ROOT)]
+    out = _run(client, run, host, command, build=not wanted.stacks, end=end)
+    return examine.parse(host, wanted, out)
+
+
+def describe_beside(client: DockerClient, run: RunTag, host: str, end: float) -> str:
+    """What `inside.SNAPSHOT` prints, of a host that cannot tell it: it has no process to spare."""
+    command = ["/bin/sh", "-c", inside.FROM_BESIDE]
+    return inside.told_beside(_run(client, run, host, command, build=False, end=end))
+
+
+def _run(
+    client: DockerClient, run: RunTag, host: str, command: list[str], *, build: bool, end: float
+) -> str:
+    """What a command in the helper prints. `build`: the helper's image, if it is not there."""
+    what = f"looking at host {host} from beside it"
+    helper = f"{labels.container_name(run.id, host)}.beside"
     with engine_errors(what):
         try:
             execution = client.api.exec_create(helper, command, user="0:0")
@@ -43,18 +56,18 @@ def look_beside(
                 raise
             with gone_is_fine():
                 client.api.remove_container(helper, force=True)
-            _make(client, run, host, _image(client, run, wanted))
+            _make(client, run, host, _image(client, run, build=build))
             execution = client.api.exec_create(helper, command, user="0:0")
         out, errors = finish(client, execution["Id"], what, end)
     if not out:
         said = errors.decode("utf-8", "replace")
         raise EngineError(f"{what}: {said[-1000:]}")
-    return examine.parse(host, wanted, out.decode("utf-8", "replace"))
+    return out.decode("utf-8", "replace")
 
 
-def _image(client: DockerClient, run: RunTag, wanted: Examination) -> str:
+def _image(client: DockerClient, run: RunTag, *, build: bool) -> str:
     """To tell what processes do, nobody waits for an image to be built: they may end meanwhile."""
-    if not wanted.stacks:
+    if build:
         return images.node_image(client, progress=lambda _: None, labels=labels.of_run(run))
     image = images.present_node_image(client)
     if image is None:

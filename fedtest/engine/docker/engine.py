@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from fedtest.engine import snapshot
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.docker import images, labels, removal, volumes
-from fedtest.engine.docker.beside import look_beside
+from fedtest.engine.docker.beside import describe_beside, look_beside
 from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.helper import run_in_network
 from fedtest.engine.docker.hosts import API_NAMES, Hosts, parsed
@@ -20,6 +22,7 @@ from fedtest.engine.docker.reach import reach
 from fedtest.engine.docker.scripts import run_script
 from fedtest.engine.netem import has_netem
 from fedtest.engine.parallel import Workers
+from fedtest.errors import EngineError, InvalidError
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
@@ -68,7 +71,7 @@ class DockerEngine(Engine):
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         node = ImagePlan()
         wanted = dict.fromkeys(host.image for host in plan.hosts)
-        if self._client.api_version < API_NAMES or plan.changes_networks:
+        if self._client.api_version < API_NAMES or plan.needs_tools:
             wanted[node] = None  # Helpers run from it.
         found = {
             image: images.ensure_image(
@@ -118,11 +121,20 @@ class DockerEngine(Engine):
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
         end = time.monotonic() + deadline
         return self._workers.each(
-            lambda host: parsed(host, self._looker(run, host).look(end)),
+            lambda host: self._look(run, host, end),
             hosts,
             doing="looking into hosts",
             deadline=deadline,
         )
+
+    def _look(self, run: RunTag, host: str, end: float) -> Snapshot:
+        try:
+            return parsed(host, self._looker(run, host).look(end))
+        except EngineError:
+            # A host whose processes have forked to its limit has none to look with.
+            with suppress(InvalidError, ValueError):
+                return snapshot.parse(describe_beside(self._client, run, host, end))
+            raise
 
     def _looker(self, run: RunTag, host: str) -> Looker:
         with self._lock:

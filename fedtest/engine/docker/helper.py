@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 
 _SINCE = "fedtest.helper.since"
 """Label of a helper: which start of its host the network namespace is of."""
+_NET_ADMIN = ["NET_ADMIN", "NET_RAW", "NET_BIND_SERVICE"]
+_READ_ONLY = [
+    *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sysrq-trigger"),
+    *(f"/proc/sys/{name}" for name in ("abi", "crypto", "debug", "dev", "fs", "kernel")),
+    *(f"/proc/sys/{name}" for name in ("sunrpc", "user", "vm")),
+]
+"""What of /proc is not to be changed: all that an engine says, but for the network's settings,
+which are the host's own like its interfaces."""
 
 
 def create_helper(
@@ -35,6 +43,14 @@ def create_helper(
     name = _name(run, host, purpose)
     with gone_is_fine():
         api.remove_container(name, force=True, v=True)
+    host_config = api.create_host_config(
+        network_mode=f"container:{labels.container_name(run.id, host)}",
+        init=True,
+        cap_drop=["ALL"],
+        cap_add=_NET_ADMIN,
+        log_config=LogConfig(type="json-file", config={"max-size": "1m"}),
+    )
+    host_config["ReadonlyPaths"] = _READ_ONLY  # The SDK does not know it.
     api.create_container(
         image,
         name=name,
@@ -46,13 +62,7 @@ def create_helper(
             labels.HELPER: host,
             _SINCE: _started_at(client, labels.container_name(run.id, host)),
         },
-        host_config=api.create_host_config(
-            network_mode=f"container:{labels.container_name(run.id, host)}",
-            init=True,
-            cap_drop=["ALL"],
-            cap_add=["NET_ADMIN", "NET_RAW"],
-            log_config=LogConfig(type="json-file", config={"max-size": "1m"}),
-        ),
+        host_config=host_config,
     )
     api.start(name)
     return name

@@ -7,14 +7,16 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from docker.types import LogConfig, Mount
+from docker.types import LogConfig
 
 from fedtest.engine import inside, snapshot
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import close_response, engine_errors, gone_is_fine
 from fedtest.engine.docker.frames import NEEDED
 from fedtest.engine.docker.helper import create_helper
+from fedtest.engine.docker.provisions import Parcels, limits, mounts, refuse_warnings, told_apart
 from fedtest.engine.docker.scripts import run_script
+from fedtest.engine.settings import setting_files
 from fedtest.errors import DeadlineError, EngineError
 from fedtest.plan import ImagePlan
 
@@ -40,6 +42,7 @@ class Hosts:
         self._client = client
         self._run = run
         self._prepared = prepared
+        self._parcels = Parcels(client)
         with engine_errors("listing the run's hosts"):
             found = client.api.containers(
                 all=True, filters={"label": [f"{labels.RUN}={run.id}", labels.HOST]}
@@ -52,21 +55,29 @@ class Hosts:
         if state is None:
             self._create(host)
         if state == "running":
-            text = run_script(self._client, self._run, host.name, inside.SNAPSHOT_WHEN_UP, end=end)
+            text = self._described(host, end)
         elif state is not None:
             # Its log has what it said when it was started before, and what it says now may
             # bear an earlier time than the engine has for its start.
-            with engine_errors(f"starting host {host.name}"):
+            with engine_errors(f"starting host {host.name}"), told_apart(host):
                 self._client.api.start(self._name(host.name))
-            text = run_script(self._client, self._run, host.name, inside.SNAPSHOT_WHEN_UP, end=end)
+            text = self._described(host, end)
         else:
-            text = self._started(self._name(host.name), f"host {host.name}", end)
+            with told_apart(host):
+                text = self._started(self._name(host.name), f"host {host.name}", end)
         found = parsed(host.name, text)
         if self._client.api_version < API_NAMES:
             # Told by the helper, whose first process is another.
             renamed = parsed(host.name, self._rename(host, end))
-            return replace(renamed, born=found.born)
+            return replace(
+                renamed, born=found.born, oom_kills=found.oom_kills, settings=found.settings
+            )
         return found
+
+    def _described(self, host: HostPlan, end: float) -> str:
+        """What a host says of itself that has been started before."""
+        script, files = inside.SNAPSHOT_WHEN_UP, setting_files(host)
+        return run_script(self._client, self._run, host.name, script, *files, end=end)
 
     def _started(self, container: str, whom: str, end: float) -> str:
         """Start a container of ours; what it says of itself, up to the closing line.
@@ -117,13 +128,17 @@ class Hosts:
         at_once = endpoints
         if self._client.api_version < API_ENDPOINTS:
             at_once = {name: endpoints[name] for name in list(endpoints)[:1]}
-        with engine_errors(f"making host {host.name}"):
-            api.create_container(
+        with told_apart(host), engine_errors(f"making host {host.name}"):
+            created = api.create_container(
                 self._prepared.images[host.image],
                 name=self._name(host.name),
                 hostname=host.name,
                 entrypoint=["/bin/sh", "-c", inside.FIRST_PROCESS, "fedtest-host"],
-                command=[inside.hosts_file(host.names)],
+                command=[
+                    inside.hosts_file(host.names),
+                    inside.resolv_conf(host.dns),
+                    *setting_files(host),
+                ],
                 user="0:0",
                 labels={**labels.of_run(self._run), labels.HOST: host.name},
                 # The low-level call sends this as it is; the high-level one drops
@@ -137,10 +152,8 @@ class Hosts:
                     cap_add=["SYS_PTRACE"],
                     shm_size=_SHM,
                     log_config=LogConfig(type="json-file", config={"max-size": "8m"}),
-                    mounts=[
-                        Mount(target, self._prepared.data[name], type="volume", read_only=True)
-                        for name, target in host.data
-                    ],
+                    mounts=mounts(host, self._prepared.data),
+                    **limits(host),
                 ),
             )
             for item in host.attachments[1:] if len(endpoints) > len(at_once) else ():
@@ -149,6 +162,8 @@ class Hosts:
                     labels.network_name(self._run.id, item.network),
                     ipv4_address=str(item.address.ip),
                 )
+        refuse_warnings(host, created)
+        self._parcels.put(host, self._name(host.name))
 
     def _rename(self, host: HostPlan, end: float) -> str:
         """For engines that cannot name interfaces: from a helper in the host's namespace."""
@@ -159,7 +174,9 @@ class Hosts:
             pairs: list[str] = []
             for item in host.attachments:
                 endpoint = endpoints[labels.network_name(self._run.id, item.network)]
-                pairs += [endpoint["MacAddress"], item.interface]
+                # One that is to have another may have it already.
+                macs = (endpoint["MacAddress"], *([item.mac] if item.mac else []))
+                pairs += [",".join(macs), item.interface]
             helper = create_helper(
                 self._client,
                 self._run,

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from fedtest.plan import NetworkPlan, Plan
 
 _MTU = "com.docker.network.driver.mtu"
+_MASQUERADE = "com.docker.network.bridge.enable_ip_masquerade"
+_NO_ADDRESS = "com.docker.network.bridge.inhibit_ipv4"
+"""Without an address of its own the machine's end of a bridge is no way into the machine."""
 _POLL = 0.2
 _CALL = 120.0
 
@@ -109,8 +112,11 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
                 labels.network_name(run.id, network.name),
                 driver="bridge",
                 ipam=IPAMConfig(pool_configs=[pool]),
-                internal=network.internal,
-                options={_MTU: str(network.mtu)} if network.mtu is not None else None,
+                # The engine drops packets of other networks on an internal one, where the
+                # kernel shows it bridged packets. Where some must pass there is no way out
+                # either: nothing is masqueraded, and hosts' default routes are taken away.
+                internal=network.internal and not network.forwarded,
+                options=_options(network),
                 labels={**labels.of_run(run), labels.NETWORK: network.name},
             )
         except APIError as error:
@@ -120,6 +126,17 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
                     subnet=network.subnet,
                 ) from error
             raise
+
+
+def _options(network: NetworkPlan) -> dict[str, str]:
+    found = {}
+    if network.mtu is not None:
+        found[_MTU] = str(network.mtu)
+    if network.internal:
+        found[_NO_ADDRESS] = "true"
+    if network.internal and network.forwarded:
+        found[_MASQUERADE] = "false"
+    return found
 
 
 def _holder(client: DockerClient, subnet: IPv4Network) -> dict[str, Any] | None:

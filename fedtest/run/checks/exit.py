@@ -28,7 +28,9 @@ def check_exit(check: ExitCheck, evidence: Evidence) -> Finding:
     return Finding(
         passed=bool(states) and not wrong,
         expected=_expected(check),
-        found=by_host({host: describe(state) for host, state in states.items()}),
+        found=by_host(
+            {host: describe(state) + evidence.starved(host) for host, state in states.items()}
+        ),
         details=_ends(check.process, wrong),
     )
 

@@ -29,7 +29,7 @@ def target_of(check: ReachCheck, plan: Plan) -> Target:
     """The address to connect to."""
     network = check.network or _shared(check, plan)
     address = next(
-        str(item.address.ip) for item in plan.host(check.to).attachments if item.network == network
+        str(item.ip) for item in plan.host(check.to).attachments if item.network == network
     )
     return Target(address, check.port, check.timeout)
 
@@ -37,7 +37,11 @@ def target_of(check: ReachCheck, plan: Plan) -> Target:
 def _shared(check: ReachCheck, plan: Plan) -> str:
     """The network where the other's name resolves, or else the first that both are on."""
     own = [item.network for item in plan.host(check.start).attachments]
-    others = {str(item.address.ip): item.network for item in plan.host(check.to).attachments}
+    others = {
+        str(address.ip): item.network
+        for item in plan.host(check.to).attachments
+        for address in item.addresses
+    }
     resolved = [
         others[address]
         for address, names in plan.host(check.start).names

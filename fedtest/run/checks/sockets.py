@@ -9,6 +9,8 @@ from fedtest.run.checks.finding import Finding, by_host
 from fedtest.scenario.template import expand_check
 
 if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
+
     from fedtest.engine.snapshot import TcpSocket
     from fedtest.run.evidence import Evidence
     from fedtest.scenario.checks.sockets import SocketsCheck
@@ -30,7 +32,7 @@ def check_sockets(check: SocketsCheck, scenario: Scenario, evidence: Evidence) -
         statements = []
         wrong: list[str] = []
         if check.local is not None:
-            wanted = expand_check(scenario, evidence.plan, check.local, host)
+            wanted = _address(expand_check(scenario, evidence.plan, check.local, host))
             statements.append(_addresses([item.local for item in counted]))
             wrong += [
                 f"{_line(item)}, expected {wanted}" for item in counted if str(item.local) != wanted
@@ -44,10 +46,10 @@ def check_sockets(check: SocketsCheck, scenario: Scenario, evidence: Evidence) -
             passed &= bool(counted)
         if check.listen is not None:
             listening = [item for item in state.sockets if item.state == "listen"]
-            at = ", ".join(sorted(f"{item.local}:{item.local_port}" for item in listening))
+            at = ", ".join(sorted(_place(item.local, item.local_port) for item in listening))
             statements.append(f"listens at {at}" if at else "was not seen to listen")
-            local = check.listen.local and expand_check(
-                scenario, evidence.plan, check.listen.local, host
+            local = check.listen.local and _address(
+                expand_check(scenario, evidence.plan, check.listen.local, host)
             )
             passed &= any(
                 item.local_port == check.listen.port and _same(local, item) for item in listening
@@ -80,15 +82,15 @@ def _astray(
     remote: str, connections: list[TcpSocket], scenario: Scenario, evidence: Evidence, host: str
 ) -> list[str]:
     """Connections that lead to where they should not."""
-    networks = {network.name: network.subnet for network in evidence.plan.networks}
+    networks = {network.name: network.subnets for network in evidence.plan.networks}
     if remote in networks:
-        subnet = networks[remote]
+        subnets = networks[remote]
         return [
-            f"{_line(item)}, expected one on {remote} ({subnet})"
+            f"{_line(item)}, expected one on {remote} ({' or '.join(map(str, subnets))})"
             for item in connections
-            if item.remote not in subnet
+            if not any(item.remote in subnet for subnet in subnets)
         ]
-    wanted = expand_check(scenario, evidence.plan, remote, host)
+    wanted = _address(expand_check(scenario, evidence.plan, remote, host))
     return [
         f"{_line(item)}, expected to {wanted}" for item in connections if str(item.remote) != wanted
     ]
@@ -96,6 +98,11 @@ def _astray(
 
 def _addresses(items: list[object]) -> str:
     return " and ".join(sorted({str(item) for item in items})) or "no socket seen"
+
+
+def _address(text: str) -> str:
+    """As the kernel's are written here: of IPv6 there are many spellings."""
+    return str(ip_address(text))
 
 
 def _same(wanted: str | None, item: TcpSocket) -> bool:
@@ -112,4 +119,9 @@ def _counts(item: TcpSocket, ignored: int | None) -> bool:
 
 
 def _line(item: TcpSocket) -> str:
-    return f"{item.local}:{item.local_port} - {item.remote}:{item.remote_port} {item.state}"
+    local, remote = _place(item.local, item.local_port), _place(item.remote, item.remote_port)
+    return f"{local} - {remote} {item.state}"
+
+
+def _place(address: IPv4Address | IPv6Address, port: int) -> str:
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"

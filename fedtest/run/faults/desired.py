@@ -12,6 +12,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 from fedtest.plan_links import BarrierPlan, LinkPlan, PairPlan
+from fedtest.plan_names import DnsPlan
 from fedtest.scenario.faults import (
     BlockFault,
     CutFault,
@@ -129,9 +130,11 @@ def _barriers(plan: Plan, spec: PartitionFault | CutFault | BlockFault) -> Plan:
             found[receiver] = [BarrierPlan(item.interface)]
     else:
         for sender, receiver in cut_ways(plan, spec):
-            source = str(attachment(plan, sender, spec.network).address.ip)
             item = attachment(plan, receiver, spec.network)
-            found.setdefault(receiver, []).append(BarrierPlan(item.interface, source))
+            found.setdefault(receiver, []).extend(
+                BarrierPlan(item.interface, str(address.ip))
+                for address in attachment(plan, sender, spec.network).addresses
+            )
     hosts = {name: plan.host(name) for name in found}
     return _with_host(
         plan,
@@ -145,7 +148,9 @@ def _barriers(plan: Plan, spec: PartitionFault | CutFault | BlockFault) -> Plan:
 def _sources(plan: Plan, spec: BlockFault) -> list[str | None]:
     if spec.sender is None:
         return [None]
-    return [str(item.address.ip) for item in plan.host(spec.sender).attachments]
+    return [
+        str(address.ip) for item in plan.host(spec.sender).attachments for address in item.addresses
+    ]
 
 
 def _link(plan: Plan, spec: LinkFault) -> Plan:
@@ -196,22 +201,34 @@ def _changed(link: LinkPlan, change: PairLink) -> LinkPlan:
 def _resolve(plan: Plan, spec: ResolveFault) -> Plan:
     hosts = [host for host in plan.hosts if spec.host in (None, host.name)]
     return _with_host(
-        plan, {host.name: replace(host, names=_renamed(host.names, spec)) for host in hosts}
+        plan,
+        {
+            host.name: replace(host, names=_renamed(host.names, spec), dns=_answers(host.dns, spec))
+            for host in hosts
+        },
     )
 
 
+def _answers(dns: tuple[DnsPlan, ...], spec: ResolveFault) -> tuple[DnsPlan, ...]:
+    """An engine's DNS knows every host: a name that is missing must be missing there, too."""
+    missing = [name for name, target in spec.names.items() if target == "missing"]
+    kept = tuple(item for item in dns if item.name not in missing)
+    return (*kept, *(DnsPlan(name, failure="nxdomain") for name in missing))
+
+
 def _renamed(names: Names, spec: ResolveFault) -> Names:
-    addresses: dict[str, str] = {}
+    addresses: dict[str, list[str]] = {}
     for address, some in names:
         for name in some:
-            addresses.setdefault(name, address)
+            addresses.setdefault(name, []).append(address)
     kept = [
         (address, tuple(name for name in some if name not in spec.names)) for address, some in names
     ]
     added = [
-        (addresses.get(target, target) if isinstance(target, str) else str(target), (name,))
+        (address, (name,))
         for name, target in spec.names.items()
         if target != "missing"
+        for address in (addresses.get(target, []) if isinstance(target, str) else [str(target)])
     ]
     # First, because the first line that has a name is the one that counts.
     return (*added, *((address, some) for address, some in kept if some))

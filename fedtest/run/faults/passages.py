@@ -87,12 +87,18 @@ def _to_ports(plan: Plan, spec: BlockFault, off: frozenset[str]) -> Iterator[Pas
 
 def _passage(plan: Plan, network: str, sender: str, receiver: str, port: int) -> Iterator[Passage]:
     source, target = attachment(plan, sender, network), attachment(plan, receiver, network)
-    if source.up and target.up:
+    pairs = [
+        (one.ip, other.ip)
+        for one in source.addresses
+        for other in target.addresses
+        if one.version == other.version
+    ]
+    if source.up and target.up and pairs:
         yield Passage(
             sender,
             receiver,
-            str(source.address.ip),
-            str(target.address.ip),
+            str(pairs[0][0]),
+            str(pairs[0][1]),
             port,
             open=not barred(plan, network, sender, receiver, port),
             lossy=Ways(plan).way(network, sender, receiver).link.loss is not None,
@@ -106,7 +112,7 @@ def barred(plan: Plan, network: str, sender: str, receiver: str, port: int) -> b
         return True
     return any(
         item.interface in (None, target.interface)
-        and item.source in (None, str(source.address.ip))
+        and item.source in (None, *(str(address.ip) for address in source.addresses))
         and (item.ports is None or any(low <= port <= high for low, high in item.ports))
         for item in plan.host(receiver).barriers
     )

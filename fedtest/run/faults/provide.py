@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Engine, Prepared, ProcessKey, RunTag
     from fedtest.links.mechanism import Mechanism
     from fedtest.plan import Plan
+    from fedtest.run.bring_up import BringUp
     from fedtest.run.events import EventLog, Inbox
     from fedtest.run.evidence import Evidence
 
@@ -43,6 +44,7 @@ def provide_faults(  # noqa: PLR0917 - it is called in one place
     run: RunTag,
     evidence: Evidence,
     prepared: Prepared,
+    bring_up: BringUp,
     netem: bool | None,
     inbox: Inbox,
     events: EventLog,
@@ -62,7 +64,7 @@ def provide_faults(  # noqa: PLR0917 - it is called in one place
     def mechanism() -> Mechanism:
         return chosen or ask_mechanism(engine, run, plan, netem)
 
-    world = World(engine, run, plan, prepared, mechanism)
+    world = World(engine, run, evidence, prepared, bring_up, mechanism)
     hands = Hands(Actions(world, clock), inbox.put)
     return FaultDriver(evidence, hands, events, start_again, tell, clock)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fedtest.engine.inside import hosts_file
+from fedtest.engine.inside import hosts_file, resolv_conf
 from fedtest.errors import NotAsPlanned
 from fedtest.links import admission, apply, barriers, interfaces, readback
 from fedtest.links.commands import Commands
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from fedtest.engine.snapshot import Snapshot
     from fedtest.links.mechanism import Mechanism
     from fedtest.plan import HostPlan, Plan
+    from fedtest.run.bring_up import BringUp
+    from fedtest.run.evidence import Evidence
     from fedtest.scenario.base import Part
 
 DEADLINE = 60.0
-_WRITE_NAMES = "cat > /etc/hosts <<'FEDTEST_NAMES'\n{text}FEDTEST_NAMES\n"
+_WRITE = "cat > {path} <<'FEDTEST_NAMES'\n{text}FEDTEST_NAMES\n"
 
 
 class World:
@@ -35,21 +37,24 @@ class World:
     `off` and `paused` are hosts that faults have switched off or halted.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - it is made in one place
         self,
         engine: Engine,
         run: RunTag,
-        plan: Plan,
+        evidence: Evidence,
         prepared: Prepared,
+        bring_up: BringUp,
         mechanism: Callable[[], Mechanism],
     ) -> None:
         self.engine = engine
         self.run = run
-        self.base = plan
-        self.now = plan
+        self.base = evidence.plan
+        self.now = evidence.plan
         self.off: frozenset[str] = frozenset()
         self.paused: frozenset[str] = frozenset()
+        self._resolv_conf = {name: item.resolv_conf for name, item in evidence.before.items()}
         self._prepared = prepared
+        self._bring_up = bring_up
         self._mechanism = mechanism
         self._active: list[Part] = []
 
@@ -68,6 +73,7 @@ class World:
         alone = replace(self.base, hosts=(self.base.host(host),))
         found = self.engine.realise(alone, self.run, self._prepared, lambda _: None, DEADLINE)
         self.off -= {host}
+        self._bring_up.verify(alone, found)
         target = desired(self.base, self._active)
         self._change(self.base, target, {host}, anew=True)
         return found[host]
@@ -82,8 +88,11 @@ class World:
         """From one plan to another on `hosts`; `anew`: nothing of either is there yet."""
         pairs = [(before.host(name), after.host(name)) for name in sorted(hosts)]
         reshaped = self._interfaces(pairs)
+        made_new = {host.name for _, host in pairs if anew or host.name in reshaped}
+        asked_anew = {new.name for old, new in pairs if old.dns != new.dns}
+        self._bring_up.settings.settle(after, made_new | asked_anew, measured=False)
         self._links(before, after, {host.name for _, host in pairs}, reshaped, anew=anew)
-        self._admission([host for _, host in pairs if anew or host.name in reshaped])
+        self._admission([after.host(name) for name in sorted(made_new)])
         self._read_back(
             {
                 new.name: barriers.script(new)
@@ -92,7 +101,9 @@ class World:
             },
             lambda name, told: barriers.differences(after.host(name), told),
         )
-        self._names([new for old, new in pairs if old.names != new.names])
+        self._names(
+            [(old, new) for old, new in pairs if (old.names, old.dns) != (new.names, new.dns)]
+        )
 
     def _interfaces(self, pairs: Iterable[tuple[HostPlan, HostPlan]]) -> set[str]:
         changes: dict[str, list[interfaces.Change]] = {}
@@ -139,18 +150,32 @@ class World:
         )
         self._run({name: admission.after_attempts() for name in wanted})
 
-    def _names(self, hosts: list[HostPlan]) -> None:
-        texts = {host.name: hosts_file(host.names) for host in hosts}
-        if not texts:
+    def _names(self, pairs: list[tuple[HostPlan, HostPlan]]) -> None:
+        """/etc/hosts, and where DNS is asked: ours, or the engine's."""
+        scripts: dict[str, str] = {}
+        for old, new in pairs:
+            text = hosts_file(new.names)
+            scripts[new.name] = _WRITE.format(path="/etc/hosts", text=text)
+            if bool(old.dns) != bool(new.dns):
+                conf = resolv_conf(new.dns) or f"{self._resolv_conf[new.name]}\n"
+                scripts[new.name] += _WRITE.format(path="/etc/resolv.conf", text=conf)
+        if not scripts:
             return
-        scripts = {name: _WRITE_NAMES.format(text=text) for name, text in texts.items()}
         self.engine.condition(self.run, scripts, DEADLINE, inside=True)
-        found = self.engine.observe(self.run, texts, DEADLINE)
+        found = self.engine.observe(self.run, scripts, DEADLINE)
         _refuse(
             [
-                f"host {name}: /etc/hosts is not what it should be"
-                for name, text in texts.items()
-                if found[name].hosts_file.rstrip("\n") != text.rstrip("\n")
+                f"host {new.name}: {name} is not what it should be"
+                for _, new in pairs
+                for name, there, text in (
+                    ("/etc/hosts", found[new.name].hosts_file, hosts_file(new.names)),
+                    (
+                        "/etc/resolv.conf",
+                        found[new.name].resolv_conf,
+                        resolv_conf(new.dns) or self._resolv_conf[new.name],
+                    ),
+                )
+                if there.rstrip("\n") != text.rstrip("\n")
             ]
         )
 

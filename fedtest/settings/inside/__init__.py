@@ -1,0 +1,1 @@
+"""Programs that scripts carry into hosts' networks: each one file, Python's own library alone."""

@@ -1,0 +1,179 @@
+"""Faults that are not there although they were asked for, on real hosts: the run is invalid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fault_hosts import hosts
+
+from fedtest.engine.docker import engine as docker_engine
+from fedtest.engine.docker.engine import DockerEngine
+from fedtest.errors import ExitCode
+from fedtest.run.faults import machines
+from fedtest.run.observer import Observer
+from fedtest.run.result import Result, Verdict
+from fedtest.run.runner import Runner
+from fedtest.scenario.load import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from conftest import CommandLine
+
+    from fedtest.engine.base import RunTag
+
+PROCESSES = """processes:
+  short: {hosts: [b], run: "true"}
+  work: {hosts: [a, b], run: sleep 300}
+checks: [exit: {process: short}]
+faults:
+"""
+
+
+def scenario(fault: str, link: str = "{}") -> str:
+    # No subnet is asked for but where one is needed: tests of other files need not wait.
+    network = "10.66.7.0/24"
+    return hosts(network, link) + PROCESSES + f"  - {{{fault}, id: x}}\n"
+
+
+NATURAL = [
+    ("kill: {process: short}, when: {process: short, state: exited}",
+     "not running at that moment: short on b"),
+    ("pause: {process: short}, when: {process: short, state: exited}",
+     "not running at that moment: short on b"),
+    ("restart: {process: short}, when: {process: short, state: exited}",
+     "not running at that moment: short on b"),
+    ("fill: {host: b, path: /tmp}, at: 0s", "/tmp has room for more than 1073741824 bytes"),
+    ("fill: {host: b, path: /nowhere}, at: 0s", "can't cd to /nowhere"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fault", "said"), NATURAL, ids=[item[0] for item in NATURAL])
+def test_what_cannot_be_had_is_told(fedtest: CommandLine, fault: str, said: str) -> None:
+    done = fedtest("run", fedtest.scenario("noticed", scenario(fault)))
+    assert done.code == ExitCode.INVALID, done.out + done.err
+    (problem,) = done.result["problems"]
+    assert problem["message"].startswith("fault x: was not applied: ")
+    assert said in problem["message"]
+
+
+class Tampered(DockerEngine):
+    """Some scripts for hosts are not those that were asked for."""
+
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__()
+        self.old, self.new, self.count = old, new, 0
+
+    def condition(
+        self, run: RunTag, scripts: Mapping[str, str], deadline: float, *, inside: bool = False
+    ) -> Mapping[str, str]:
+        self.count += sum(self.old in script for script in scripts.values())
+        changed = {name: script.replace(self.old, self.new) for name, script in scripts.items()}
+        return super().condition(run, changed, deadline, inside=inside)
+
+
+ACCEPT_ALL = "iptables -w -I INPUT 1 -j ACCEPT\niptables -w -S 2>/dev/null"
+TAMPERED = [
+    # The rules read back as they should, and only the measuring tells.
+    ("cut: {network: data, from: a, to: b}", "iptables -w -S 2>/dev/null", ACCEPT_ALL,
+     "what is sent from a to b"),
+    ("partition: {network: data, sides: [[a], [b, c]]}", "iptables -w -S 2>/dev/null", ACCEPT_ALL,
+     "arrives"),
+    ("block: {host: b, ports: [7000]}", "iptables -w -S 2>/dev/null", ACCEPT_ALL, "port 7000"),
+    ("cut: {network: data}", "-j DROP", "-j ACCEPT", "the rules of fedtest-faults should be"),
+    ("interface: {host: b, network: data, down: true}", "link set dev ib0 down",
+     "link set dev ib0 up", "interface ib0 (network data) is up"),
+    ("interface: {host: b, network: data, name: eth9}", "set -eu",
+     "set -eu; ip link add eth9 type veth peer name eth8", "changing the network of host b"),
+    ("interface: {host: b, network: data, ip: 10.66.7.99}", "ip address add 10.66.7.99/24",
+     "ip address add 10.66.7.98/24", "should have 10.66.7.99/24, it has 10.66.7.98/24"),
+    ("resolve: {host: b, names: {a: missing}}", "cat > /etc/hosts", "cat > /dev/null",
+     "host b: /etc/hosts is not what it should be"),
+    ("link: {network: data, change: {delay: 50ms}}", ":50000:0", ":10000:0", "a round trip"),
+]  # fmt: skip
+
+
+def run(runs: Path, fault: str, engine: Callable[[], DockerEngine], link: str = "{}") -> Result:
+    text = scenario(fault, link)
+    return Runner(loads(text).scenario, engine, Observer(), runs).run()
+
+
+def reason(result: Result) -> str:
+    assert result.verdict is Verdict.INVALID
+    (problem,) = result.problems
+    return problem.message
+
+
+@pytest.mark.parametrize("tampered", TAMPERED, ids=[item[0] for item in TAMPERED])
+def test_what_is_not_as_asked_for_is_noticed(
+    tmp_path: Path, tampered: tuple[str, str, str, str]
+) -> None:
+    fault, old, new, said = tampered
+    engine = Tampered(old, new)
+    found = reason(run(tmp_path, f"{fault}, at: 0s", lambda: engine))
+    assert engine.count
+    assert found.startswith("fault x: was not applied: ")
+    assert said in found
+
+
+def test_a_cut_that_is_not_healed_is_noticed(tmp_path: Path) -> None:
+    fault = "cut: {network: data, from: a, to: b}, at: 0s, for: 100ms"
+    engine = Tampered("iptables -w -D INPUT -j fedtest-faults", "true")
+    found = reason(run(tmp_path, fault, lambda: engine))
+    assert found.startswith("fault x: was not healed: ")
+
+
+def test_processes_that_get_no_signal_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machines, "_WAIT", 1.0)
+    monkeypatch.setattr(docker_engine, "signal_processes", lambda *_: None)
+    found = reason(run(tmp_path, "pause: {process: work}, at: 0s", DockerEngine))
+    assert "it is not so that each stands still: work on a, work on b" in found
+
+
+@pytest.mark.parametrize(
+    ("fault", "call", "said"),
+    [
+        ("pause: {host: b}, at: 0s", "pause", "host b should be paused, it is on"),
+        ("pause: {host: b}, at: 0s, for: 100ms", "unpause", "host b should be on, it is paused"),
+    ],
+)
+def test_a_host_that_the_engine_does_not_switch_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, call: str, said: str
+) -> None:
+    opened: list[DockerEngine] = []
+
+    def nothing(*_: Any) -> None:
+        """The engine's answer to what it does not do."""
+
+    def engine() -> DockerEngine:
+        opened.append(DockerEngine())
+        monkeypatch.setattr(type(opened[0]._client.api), call, nothing)
+        return opened[0]
+
+    assert said in reason(run(tmp_path, fault, engine))
+
+
+@pytest.mark.parametrize("kind", ["stop", "restart"])
+def test_a_host_that_does_not_come_back_as_planned_is_noticed(tmp_path: Path, kind: str) -> None:
+    """Its links are to be there again; these scripts make others."""
+    lasts = ", for: 100ms" if kind == "stop" else ""
+    fault = f"{kind}: {{host: b}}, when: {{process: work, state: started}}, at: 500ms{lasts}"
+
+    class Later(Tampered):
+        off = False
+
+        def power(self, *given: Any) -> None:
+            self.off = True
+            super().power(*given)
+
+        def condition(self, *given: Any, **more: Any) -> Mapping[str, str]:
+            self.old, self.new = ("0.05", "0.01") if self.off else ("\0", "")
+            return super().condition(*given, **more)
+
+    engine = Later("\0", "")
+    found = reason(run(tmp_path, fault, lambda: engine, "{loss: 5%, probe: false}"))
+    assert "should have the rules" in found
