@@ -41,7 +41,7 @@ class Losses:
         self._found: dict[torch.dtype, _Loss] = {}
 
     def note(self, before: torch.Tensor, after: torch.Tensor) -> None:
-        """`before` has become `after`. Raises CoercionError if something is at risk and may not be."""
+        """`before` has become `after`. Raises CoercionError if that is a risk, and `strict`."""
         if not can_lose(before.dtype, self._target):
             return
         loss = self._found.setdefault(before.dtype, _Loss())

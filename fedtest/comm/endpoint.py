@@ -12,8 +12,8 @@ import torch
 from fedtest.comm.arrivals import Arrivals
 from fedtest.comm.errors import ArgumentError, NotConnected, PeerError, PeerLost, one_line
 from fedtest.comm.heartbeat import Heartbeat
+from fedtest.comm.memory import Stage
 from fedtest.comm.outbox import Outbox
-from fedtest.comm.outgoing import Stage
 
 if TYPE_CHECKING:
     import socket

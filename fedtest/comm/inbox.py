@@ -19,6 +19,7 @@ import torch
 from fedtest.comm import wire
 from fedtest.comm.codes import DTYPES, MessageCode, message_code
 from fedtest.comm.errors import CommError, PackageError
+from fedtest.comm.memory import empty
 from fedtest.comm.outbox import FOREVER, TAG
 from fedtest.comm.outgoing import EAGER_BYTES
 
@@ -86,7 +87,7 @@ class Inbox:
             except RuntimeError as error:
                 if not arrivals.closing:
                     arrivals.failed(self, arrivals.explain(self.peer, error))
-            except MemoryError as error:
+            except (MemoryError, OSError) as error:
                 wrong = PackageError(f"a package of rank {self.peer} does not fit into memory")
                 wrong.__cause__ = error
                 arrivals.failed(self, wrong)
@@ -113,7 +114,7 @@ class Inbox:
         self.part = "content"
         if volume > EAGER_BYTES and not self._arrivals.wait_for_grant(self):
             return None
-        content = torch.empty(layout.total, dtype=DTYPES[header.dtype])
+        content = empty(layout.total, DTYPES[header.dtype])
         self._receive(content)
         self.part = "header"
         return wrong or Received(self.peer, code, wire.views(content, layout), volume)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import torch
-
 from fedtest.comm import codes, tensors, wire
 from fedtest.comm.errors import PackageError
+from fedtest.comm.memory import Stage, empty
 
 if TYPE_CHECKING:
+    import torch
+
     from fedtest.comm.codes import MessageCode
     from fedtest.comm.package import Package
 
@@ -42,31 +42,6 @@ class Outgoing:
     def header(self, sender: int, receiver: int) -> torch.Tensor:
         length = 0 if self.slices is None else self.slices.numel()
         return wire.int32([sender, receiver, length, self.code, self.dtype])
-
-
-class Stage:
-    """The memory in which lists of tensors are made one message; kept for the next.
-
-    The pages of fresh memory cost as much as the copy into them. What is kept
-    is at most four times what the last list needed.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: torch.Tensor | None = None
-
-    def take(self, size: int) -> torch.Tensor:
-        """`size` bytes or more, for one package at a time."""
-        with self._lock:
-            kept, self._kept = self._kept, None
-        if kept is not None and size <= kept.numel() <= 4 * size:
-            return kept
-        return torch.empty(size, dtype=torch.uint8)
-
-    def give(self, memory: torch.Tensor) -> None:
-        """Nobody reads `memory` any more."""
-        with self._lock:
-            self._kept = memory
 
 
 def prepare(
@@ -100,7 +75,7 @@ def prepare(
     staged = stage.take(size) if size > EAGER_BYTES else None
 
     def allocate(elements: int, dtype: torch.dtype) -> torch.Tensor:
-        return torch.empty(elements, dtype=dtype) if staged is None else staged[:size].view(dtype)
+        return empty(elements, dtype) if staged is None else staged[:size].view(dtype)
 
     flat = tensors.flat(found, dtype, strict=strict, allocate=allocate, stacklevel=stacklevel + 1)
     return Outgoing(value, kind, slices, flat, staged)

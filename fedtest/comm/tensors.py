@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from fedtest.comm import coercion
 from fedtest.comm.codes import dtype_code, name
 from fedtest.comm.errors import PackageError
+from fedtest.comm.memory import empty
 from fedtest.comm.wire import MAX_DIMENSIONS
 
 if TYPE_CHECKING:
@@ -76,24 +78,24 @@ def flat(
     that can lose something is warned of once; `strict` raises CoercionError.
     """
     total = sum(tensor.numel() for tensor in tensors)
-    target = (allocate or _new)(total, dtype)
+    target = (allocate or empty)(total, dtype)
+    losses = coercion.Losses(dtype, strict=strict)
+    place = target.data_ptr()
+    at = 0
     with torch.no_grad():
-        if all(t.dtype is dtype and t.is_contiguous() and not t.is_neg() for t in tensors):
-            torch.cat([tensor.detach().view(-1) for tensor in tensors], out=target)
-            return target
-        at = 0
-        losses = coercion.Losses(dtype, strict=strict)
         for tensor in tensors:
-            part = target.narrow(0, at, tensor.numel()).view(tensor.shape)
-            part.copy_(tensor)
-            at += tensor.numel()
-            losses.note(tensor, part)
+            count = tensor.numel()
+            if tensor.dtype is dtype and tensor.is_contiguous() and not tensor.is_neg():
+                # Not copy_(): its threads would fight with Gloo's for the processors.
+                size = count * dtype.itemsize
+                ctypes.memmove(place + at * dtype.itemsize, tensor.data_ptr(), size)
+            else:
+                part = target.narrow(0, at, count).view(tensor.shape)
+                part.copy_(tensor)
+                losses.note(tensor, part)
+            at += count
     losses.tell(stacklevel + 1)
     return target
-
-
-def _new(elements: int, dtype: torch.dtype) -> torch.Tensor:
-    return torch.empty(elements, dtype=dtype)
 
 
 def _kind(thing: object) -> str:
