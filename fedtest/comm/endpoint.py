@@ -54,8 +54,10 @@ class Endpoint:
             group, self.rank, self.size, limit=limit, ahead=ahead, explain=self._explain
         )
 
-    def send(self, outgoing: Outgoing, destinations: Sequence[int], seconds: float) -> list[int]:
-        """Send to each of `destinations`; returns those that took it, or will.
+    def send(
+        self, outgoing: Outgoing, destinations: Sequence[int], seconds: float, done: list[int]
+    ) -> None:
+        """Send to each of `destinations`; those that took it, or will, are put into `done`.
 
         Returns when all have taken it; a small package is under way by then.
         Raises the first PeerError after the last destination has been tried,
@@ -70,7 +72,6 @@ class Endpoint:
                 posted.append((outbox, peer, outbox.post(outgoing, deadline, seconds)))
             except PeerError as error:
                 errors.append(error)
-        done = []
         for outbox, peer, sending in posted:
             try:
                 if not outgoing.eager:
@@ -85,7 +86,6 @@ class Endpoint:
             for other in errors[1:]:
                 errors[0].add_note(str(other))
             raise errors[0]
-        return done
 
     def receive(self, src: int | None, seconds: float) -> Received:
         """The next package from `src` or any rank. Raises PeerError or PackageError."""

@@ -122,7 +122,7 @@ class DistNetwork:
         processor.use(self._endpoint)
         self._closed = False
         # Also at the end of a process of multiprocessing, where atexit is not heard.
-        self._at_exit = Finalize(self, _leave, (self._endpoint,), exitpriority=10)
+        self._at_exit = Finalize(None, _leave, (self._endpoint,), exitpriority=10)
         log.info("connected: %s, interface %s (%s)", self, joined.interface, joined.address)
 
     def close_network_connection(self, timeout: float | None = None) -> None:
@@ -259,10 +259,13 @@ class DistNetwork:
             stage=endpoint.stage,
             stacklevel=3,
         )
-        endpoint.send(ready, destinations, self._time(timeout))
-        if count:
-            with self._counting:
-                self.send_volume_intotal += ready.volume * len(destinations)
+        done: list[int] = []
+        try:
+            endpoint.send(ready, destinations, self._time(timeout), done)
+        finally:
+            if count:
+                with self._counting:
+                    self.send_volume_intotal += ready.volume * len(done)
 
     def _receive(self, src: int | None, count: bool, timeout: float | None) -> Received:
         received = self._connected().receive(src, self._time(timeout))

@@ -44,7 +44,7 @@ class PackageProcessor:
         ready = outgoing.of_package(package, endpoint.limit)
         package.header[wire.SENDER] = endpoint.rank
         package.header[wire.RECEIVER] = dst
-        endpoint.send(ready, [dst], timeout)
+        endpoint.send(ready, [dst], timeout, [])
 
     @staticmethod
     def recv_package(

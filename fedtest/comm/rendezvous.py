@@ -154,7 +154,7 @@ class _Attempt:
             result = self._join()
         except Exception as error:  # noqa: BLE001 - it is raised by run()
             with self.lock:
-                self.error = error
+                self.error = error.with_traceback(None)  # whose frames have the store, and its port
             return
         with self.lock:
             if not self.abandoned:

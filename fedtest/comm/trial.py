@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import math
+import os
 import sys
 import time
 import warnings
@@ -62,37 +63,43 @@ def add(sha: hashlib._Hash, code: MessageCode, tensors: Sequence[torch.Tensor] |
 
 
 def delivery(network: DistNetwork) -> int:
-    down, up = hashlib.sha256(), hashlib.sha256()
-    others = range(1, network.world_size)
-    for number, content in enumerate(contents(0)):
-        code = MessageCode(number % len(MessageCode))
-        if network.rank == 0:
-            network.broadcast_send(content, code)
-            add(down, code, content)
-        else:
-            _, came, tensors = network.recv(src=0)
-            add(down, came, tensors)
-    values.report("down_sha256", down.hexdigest())
-    same = True
+    """Rank 0 to all, then all to rank 0; each tells the other what has arrived."""
+    sha = hashlib.sha256()
+    sent = contents(network.rank)
     if network.rank == 0:
-        due = len(contents(0))
-        arrived = {rank: hashlib.sha256() for rank in others}
-        for _ in range(due * len(others)):
-            sender, came, tensors = network.recv()
-            add(arrived[sender], came, tensors)
-        for rank in others:
-            network.send(torch.tensor(list(arrived[rank].digest()), dtype=torch.int16), dst=rank)
+        for number, content in enumerate(sent):
+            network.broadcast_send(content, _code(number))
+            add(sha, _code(number), content)
+        arrived = {rank: hashlib.sha256() for rank in range(1, network.world_size)}
+        same = True
+        for _ in range((len(sent) + 1) * len(arrived)):
+            sender, code, tensors = network.recv()
+            if code is MessageCode.Exit:  # the last of each
+                same &= tensors is not None and bytes(tensors[0].tolist()) == sha.digest()
+                digest = torch.tensor(list(arrived[sender].digest()), dtype=torch.int16)
+                network.send(digest, MessageCode.Exit, dst=sender)
+            else:
+                add(arrived[sender], code, tensors)
     else:
-        for number, content in enumerate(contents(network.rank)):
-            code = MessageCode(number % len(MessageCode))
-            network.send(content, code)
-            add(up, code, content)
+        for _ in range(len(contents(0))):
+            _, code, tensors = network.recv(src=0)
+            add(sha, code, tensors)
+        own = hashlib.sha256()
+        for number, content in enumerate(sent):
+            network.send(content, _code(number))
+            add(own, _code(number), content)
+        network.send(torch.tensor(list(sha.digest()), dtype=torch.int16), MessageCode.Exit)
         _, _, tensors = network.recv(src=0)
-        same = tensors is not None and bytes(tensors[0].tolist()) == up.digest()
-    values.report("up_same", int(same))
+        same = tensors is not None and bytes(tensors[0].tolist()) == own.digest()
+    values.report("same", int(same))
     values.report("sent_bytes", network.send_volume_intotal)
     values.report("received_bytes", network.recv_volume_intotal)
     return 0 if same else 1
+
+
+def _code(number: int) -> MessageCode:
+    codes = [code for code in MessageCode if code is not MessageCode.Exit]
+    return codes[number % len(codes)]
 
 
 def coercion(network: DistNetwork) -> int:
@@ -155,8 +162,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--world-size", type=int, required=True)
     parser.add_argument("--ethernet")
+    parser.add_argument("--environ", help="set GLOO_SOCKET_IFNAME in os.environ to this")
     parser.add_argument("--timeout", type=float, default=60.0)
     given = parser.parse_args(arguments)
+    if given.environ:
+        os.environ["GLOO_SOCKET_IFNAME"] = given.environ
     try:
         network = DistNetwork(
             (given.host, given.port),

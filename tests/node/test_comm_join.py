@@ -1,5 +1,8 @@
 """Becoming a member: by which interface, and what is said when it does not work."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 
 import comm_failures as cases
@@ -117,3 +120,22 @@ def test_this_machines_interfaces_have_their_addresses() -> None:
     assert interfaces.addresses()["lo"][0] == "127.0.0.1"
     assert interfaces.interface_of("127.0.0.1") == "lo"
     assert interfaces.check("lo") == "127.0.0.1"
+
+
+WITHOUT_ADDRESS = """
+from fedtest.comm import InterfaceError, interfaces
+try:
+    interfaces.check("lo")
+except InterfaceError as error:
+    print(error)
+"""
+
+
+def test_an_interface_without_an_address_is_said_to_have_none() -> None:
+    """In a network namespace of its own `lo` is down."""
+    own = ["unshare", "--map-root-user", "--net"]
+    if shutil.which("unshare") is None or subprocess.run([*own, "true"], check=False).returncode:
+        pytest.skip("no network namespace of its own may be made here")
+    command = [*own, sys.executable, "-c", WITHOUT_ADDRESS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert "the interface 'lo' has no address; there are lo (no address)" in done.stdout, done
