@@ -23,11 +23,11 @@ MARK = "comm-benchmark "  # what the line with the numbers begins with
 TOTAL = 25_000_000  # elements of float32: 100 MB
 
 
-def sizes(count: int) -> list[int]:
-    """`count` sizes that add up to TOTAL, uneven as a network's layers are."""
+def sizes(count: int, total: int) -> list[int]:
+    """`count` sizes that add up to `total`, uneven as a network's layers are."""
     weights = [1 + (number * 7919) % 97 for number in range(count)]
-    found = [TOTAL * weight // sum(weights) for weight in weights]
-    found[-1] += TOTAL - sum(found)
+    found = [total * weight // sum(weights) for weight in weights]
+    found[-1] += total - sum(found)
     return found
 
 
@@ -123,11 +123,12 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--rank", type=int, required=True)
     parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--elements", type=int, default=TOTAL)
     given = parser.parse_args()
-    measure(given.host, given.port, given.rank, given.rounds)
+    measure(given.host, given.port, given.rank, given.rounds, given.elements)
 
 
-def measure(host: str, port: int, rank: int, rounds: int) -> None:
+def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
     """All cases, and a line with the numbers."""
     logging.disable(logging.CRITICAL)  # FedLab tells of each package
     warnings.simplefilter("ignore")
@@ -171,15 +172,15 @@ def measure(host: str, port: int, rank: int, rounds: int) -> None:
                 if round_number:  # the first warms up
                     found[peer].append(seconds)
                 if repeat == 1:
-                    used = (peak() - before) / (4 * TOTAL)
+                    used = (peak() - before) / (4 * total)
                     by = memory.setdefault(name, {})
                     by[peer] = max(used, by.get(peer, 0.0))
 
-    case("100 MB, 1 tensor", torch.rand(TOTAL), 1)
+    case("100 MB, 1 tensor", torch.rand(total), 1)
     for count in (62, 161):
-        case(f"100 MB, {count} tensors", [torch.rand(size) for size in sizes(count)], 1)
+        case(f"100 MB, {count} tensors", [torch.rand(size) for size in sizes(count, total)], 1)
     # FedLab copies everything at each append: 10,000 times 50 MB on average.
-    many = [torch.rand(TOTAL // 10_000) for _ in range(10_000)]
+    many = [torch.rand(total // 10_000) for _ in range(10_000)]
     case("100 MB, 10,000 tensors", many, 1, ("fedtest", "bare"))
     del many
     case("1 KB message", torch.rand(256), 2000)

@@ -222,6 +222,7 @@ class _Attempt:
             "listens": listens,
         }
         self.registry.set(f"member/{request.rank}", json.dumps(own))
+        self.seen = self._members()
 
     def _members(self) -> dict[int, Member]:
         """Those of ours that have joined so far."""

@@ -133,7 +133,7 @@ def joins(here: Here, options: dict[str, Any], only: list[int]) -> Any:
     """Ranks of `only` try to join; the others do nothing."""
     if here.rank not in only:
         return None
-    network = here.network(**options)
+    network = here.network(**{"ethernet": None, **options})
     found = failure(network.init_network_connection)
     network.close_network_connection()
     found["variable"] = os.environ.get(interfaces.VARIABLE)
@@ -145,7 +145,7 @@ def joins_as(here: Here, ranks: list[int], sizes: list[int]) -> None:
     """The processes claim these ranks and world sizes, each when it is told to."""
     position = here.rank
     network = comm.DistNetwork(
-        ("127.0.0.1", here.port), sizes[position], ranks[position], timeout=5.0
+        ("127.0.0.1", here.port), sizes[position], ranks[position], timeout=8.0
     )
     here.wait()
     here.say(failure(network.init_network_connection))

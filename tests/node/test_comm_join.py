@@ -64,7 +64,7 @@ def test_a_rank_that_is_taken_is_refused_and_the_first_is_not_disturbed(ranks: R
     running.tell(2)
     refused = running.heard(2)
     assert refused["kind"] == "DuplicateRank"
-    assert "a process has joined with this rank, from 127.0.0.1" in refused["text"]
+    assert "a process has joined with this rank, from " in refused["text"]
     for position in range(3):
         running.tell(position)
     running.results()
