@@ -43,7 +43,7 @@ def killed_while_idle(here: Here, heartbeat: float) -> Any:
 
 def killed_in_a_transfer(here: Here, sender: int) -> Any:
     """Rank 1 is stopped and killed in the middle of a large package; 0 is its other end."""
-    network = here.network(timeout=50.0)
+    network = here.network()
     network.init_network_connection()
     content = torch.zeros(LARGE) if sender == here.rank else None
     here.say("joined")
