@@ -1,0 +1,23 @@
+"""The engine without Docker keeps to the contract, for real."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from engine_contract import RealEngineContract
+
+from fedtest.engine.netns.engine import NetnsEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class TestNetnsEngine(RealEngineContract):
+    """As whoever runs the tests."""
+
+    @pytest.fixture
+    def engine(self) -> Iterator[NetnsEngine]:
+        engine = NetnsEngine()
+        yield engine
+        engine.close()
