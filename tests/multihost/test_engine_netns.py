@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class TestNetnsEngine(RealEngineContract):
     """As whoever runs the tests."""
 
+    shares_addresses = False
+
     @pytest.fixture
     def engine(self) -> Iterator[NetnsEngine]:
         engine = NetnsEngine()
