@@ -22,7 +22,7 @@ from fedtest.engine.netns.provide import data_directory, refuse_what_needs_docke
 from fedtest.engine.netns.pump import Pump
 from fedtest.engine.netns.scripts import checked, finish
 from fedtest.engine.netns.starter import ColdStarter, HostPlace, command, hear, speak
-from fedtest.engine.netns.state import RunPlace, base, dead_runs
+from fedtest.engine.netns.state import RunPlace, base, sweep
 from fedtest.engine.parallel import Workers
 from fedtest.errors import DeadlineError, EngineError
 from fedtest.plan import ImagePlan
@@ -261,8 +261,7 @@ class NetnsEngine(Engine):
         return RunPlace(run_id).remove(time.monotonic() + deadline)
 
     def sweep(self, deadline: float) -> Mapping[str, int]:
-        end = time.monotonic() + deadline
-        return {run_id: RunPlace(run_id).remove(end) for run_id in list(dead_runs())}
+        return sweep(deadline)
 
     def close(self) -> None:
         self._workers.close()

@@ -133,6 +133,12 @@ def dead_runs() -> Iterator[str]:
             yield path.name.removesuffix(_GOING)
 
 
+def sweep(deadline: float) -> dict[str, int]:
+    """Remove the runs of the dead; how many hosts and networks each had."""
+    end = time.monotonic() + deadline
+    return {run_id: RunPlace(run_id).remove(end) for run_id in list(dead_runs())}
+
+
 def _count(path: Path) -> int:
     try:
         with channel.connect(str(path / SOCKET), 5.0) as connection:
