@@ -36,7 +36,12 @@ FORBIDDEN = {
         "fedtest.engine.fake",
         "fedtest.reporters",
     ),
-    "fedtest.reporters": ("fedtest.scenario", "fedtest.engine.docker", "fedtest.engine.netns", "docker"),
+    "fedtest.reporters": (
+        "fedtest.scenario",
+        "fedtest.engine.docker",
+        "fedtest.engine.netns",
+        "docker",
+    ),
 }
 
 

@@ -14,7 +14,6 @@ import contextlib
 import os
 import selectors
 import signal
-import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from fedtest.engine.netns.elsewhere import NEW_USERS, drop_capabilities, leave, 
 from fedtest.engine.netns.look import describe
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Sequence
 
     from fedtest.engine.netns.channel import Message

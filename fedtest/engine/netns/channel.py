@@ -20,7 +20,7 @@ _LENGTH = struct.Struct("!I")
 _MOST_FILES = 8
 
 
-class Gone(Exception):  # noqa: N818 - it is what happened
+class Gone(Exception):
     """The other end closed the connection before a message was whole."""
 
 

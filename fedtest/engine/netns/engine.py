@@ -280,8 +280,8 @@ class NetnsEngine(Engine):
         except TimeoutError as error:
             raise DeadlineError(f"{what}: not done in time") from error
         except (channel.Gone, OSError, json.JSONDecodeError) as error:
-            whom = ", ".join(order.get("names", order.get("hosts", [order.get("host", "")])))
-            raise EngineError(f"{what}: run {place.run_id} has no hosts ({whom})") from error
+            whom = order.get("names") or order.get("host") or ""
+            raise EngineError(f"{what}: run {place.run_id} has no hosts {whom}") from error
         if "error" in told:
             raise EngineError(f"{what}: {told['error']}")
         return told

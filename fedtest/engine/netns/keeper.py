@@ -30,6 +30,7 @@ from fedtest.engine.netns.elsewhere import (
     join,
     leave,
 )
+from fedtest.engine.netns.halting import go_on, stop_all
 from fedtest.engine.netns.tree import STORE, Contents, Tree, make_keepers_tree
 
 if TYPE_CHECKING:
@@ -86,20 +87,15 @@ class Keeper:
                 channel.send(connection, self._obey(order))
 
     def _obey(self, order: Message) -> Message:
+        known: dict[str, Callable[[], Message]] = {
+            "realise": lambda: self._realise(order),
+            "beside": lambda: self._beside(order["host"]),
+            "power": lambda: self._power(order["hosts"]),
+            "hosts": lambda: {name: self._state(name) for name in order["names"]},
+            "count": lambda: {"count": len(self._hosts) + len(self._networks)},
+        }
         try:
-            match order["do"]:
-                case "realise":
-                    return self._realise(order)
-                case "beside":
-                    self._beside(order["host"])
-                    return {}
-                case "power":
-                    return self._power(order["hosts"])
-                case "hosts":
-                    return {name: self._state(name) for name in order["names"]}
-                case "count":
-                    return {"count": len(self._hosts) + len(self._networks)}
-            return {"error": f"nobody knows how to {order['do']}"}
+            return known[order["do"]]()
         except (OSError, RuntimeError, ValueError, LookupError) as error:
             return {"error": str(error)}
 
@@ -257,7 +253,7 @@ class Keeper:
         )
         Tree(to, f"{STORE}/hosts/{plan['name']}", contents).enter()
 
-    def _beside(self, name: str) -> None:
+    def _beside(self, name: str) -> Message:
         host = self._hosts.get(name)
         if host is not None:
             self._look_after(host)
@@ -265,7 +261,7 @@ class Keeper:
             raise OSError(f"host {name} is {'not there' if host is None else 'off'}")
         if host.beside is not None:
             if os.waitpid(host.beside[0], os.WNOHANG)[0] == 0:
-                return
+                return {}
             host.beside[1].close()
         ours, theirs = socket.socketpair()
         ours.settimeout(_PATIENCE)
@@ -273,6 +269,7 @@ class Keeper:
         theirs.close()
         host.beside = pid, ours
         _hear(ours, f"beside host {name}")
+        return {}
 
     # Switching
 
@@ -317,11 +314,9 @@ class Keeper:
         if host.group is not None and host.group.can_halt:
             host.group.halt(on=on)
         elif on:
-            host.halted = _stop_all(host.pid)
+            host.halted = stop_all(host.pid)
         else:
-            for pid in host.halted:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
+            go_on(host.halted)
             host.halted = []
         host.paused = on
 
@@ -342,41 +337,6 @@ def _hear(link: socket.socket, whom: str) -> Message:
     if "error" in told:
         raise OSError(f"{whom}: {told['error']}")
     return told
-
-
-def _stop_all(first: int) -> list[int]:
-    """Halt every process of a host but its first, where there is no control group to do it.
-
-    Again until none is left that runs: one may be making another just now.
-    """
-    wanted = os.stat(f"/proc/{first}/ns/pid").st_ino
-    halted: list[int] = []
-    while True:
-        running = [pid for pid in _processes(wanted) if pid != first and not _stands(pid)]
-        if not running:
-            return halted
-        for pid in running:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-                if pid not in halted:
-                    halted.append(pid)
-
-
-def _processes(namespace: int) -> list[int]:
-    found = []
-    for name in os.listdir("/proc"):
-        with contextlib.suppress(OSError):
-            if name.isdigit() and os.stat(f"/proc/{name}/ns/pid").st_ino == namespace:
-                found.append(int(name))
-    return found
-
-
-def _stands(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] in "TtZX"
-    except OSError:
-        return True
 
 
 def keep(

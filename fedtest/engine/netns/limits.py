@@ -24,7 +24,7 @@ _PATIENCE = 10.0
 _POLL = 0.005
 
 
-class Refused(OSError):  # noqa: N818 - it is what happened
+class Refused(OSError):
     """The kernel will not keep a limit; the message says why."""
 
 

@@ -142,7 +142,8 @@ class Pump:
                 item.exited(item.status)
 
     def _forget(self, item: _Watched) -> None:
-        for entry in (item.channel, *item.pipes):
+        entries: list[socket.socket | int] = [item.channel, *item.pipes]
+        for entry in entries:
             with contextlib.suppress(KeyError, ValueError, OSError):
                 self._selector.unregister(entry)
         for descriptor in item.pipes:

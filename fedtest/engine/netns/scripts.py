@@ -27,7 +27,7 @@ def finish(host: HostPlace, message: Message, what: str, end: float) -> tuple[in
     said = {read: bytearray() for read, _ in pipes}
     try:
         try:
-            started = begin(host, message, pipes[0][1], pipes[1][1], what, end)
+            started = begin(host, message, (pipes[0][1], pipes[1][1]), what, end)
         finally:
             for _, write in pipes:
                 os.close(write)

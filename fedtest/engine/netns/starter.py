@@ -60,7 +60,7 @@ class ColdStarter:
         self, host: HostPlace, plan: ProcessPlan, stdout: int, stderr: int, end: float
     ) -> Started:
         """By the host's first process."""
-        return begin(host, order(plan), stdout, stderr, f"{plan.name} on {plan.host}", end)
+        return begin(host, order(plan), (stdout, stderr), f"{plan.name} on {plan.host}", end)
 
 
 def order(plan: ProcessPlan) -> Message:
@@ -82,10 +82,10 @@ def command(
 
 
 def begin(
-    host: HostPlace, message: Message, stdout: int, stderr: int, what: str, end: float
+    host: HostPlace, message: Message, files: tuple[int, int], what: str, end: float
 ) -> Started:
-    """Give the order. EngineError naming the host, DeadlineError."""
-    connection = speak(host, message, (stdout, stderr), what, end)
+    """Give the order; `files` are for its output and errors. EngineError, DeadlineError."""
+    connection = speak(host, message, files, what, end)
     told = hear(connection, what)
     connection.settimeout(None)
     return Started(int(told["pid"]), connection)

@@ -110,8 +110,10 @@ class RunPlace:
         try:
             limits.remove_all(self.run_id)
         except OSError as error:
-            raise EngineError(f"run {self.run_id}: its control groups are still there: {error}",
-                              remedy=f"`fedtest clean {self.run_id}` tries again.") from error  # fmt: skip
+            raise EngineError(
+                f"run {self.run_id}: its control groups are still there: {error}",
+                remedy=f"`fedtest clean {self.run_id}` tries again.",
+            ) from error
         shutil.rmtree(going, ignore_errors=True)
         if going.exists():
             raise EngineError(f"run {self.run_id}: {going} cannot be removed")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from fedtest.engine.netns.elsewhere import NO_DEVICES, NO_EXEC, NO_SUID, READ_ONLY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from fedtest.engine.netns.elsewhere import Elsewhere
 
@@ -56,6 +56,11 @@ class Contents:
     small: Sequence[tuple[str, int]] = ()
     etc: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def places(self) -> list[str]:
+        """Directories that must be there for something to be mounted on."""
+        return [item[0] for item in self.shown] + [item[0] for item in self.small]
 
 
 def make_keepers_tree(to: Elsewhere, at: str, *, root: bool) -> None:
@@ -168,7 +173,7 @@ class Tree:
                     os.unlink(f"{self._new}/etc/{name}")
                 with open(f"{self._new}/etc/{name}", "w", encoding="utf-8"):
                     pass
-        for path in (item[0] for item in (*self._contents.shown, *self._contents.small)):
+        for path in self._contents.places:
             if not _under(path, OWN):
                 self.directory(path)
 
@@ -210,7 +215,7 @@ class Tree:
             if os.path.isdir(self._new + path):
                 self._to.bind(mine, self._new + path)
         self._to.mount("tmpfs", f"{self._new}/run", NO_SUID | NO_DEVICES, "mode=755")
-        for path in (item[0] for item in (*self._contents.shown, *self._contents.small)):
+        for path in self._contents.places:
             if _under(path, OWN):
                 os.makedirs(self._new + path, exist_ok=True)
         self._needed()
@@ -278,8 +283,8 @@ class Tree:
         self._to.read_only(at)
 
 
-def _under(path: str, tops: object) -> bool:
-    return any(path == top or path.startswith(f"{top}/") for top in tops)  # type: ignore[attr-defined]
+def _under(path: str, tops: Iterable[str]) -> bool:
+    return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def _is_plain(path: str) -> bool:
