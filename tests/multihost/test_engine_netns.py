@@ -12,6 +12,8 @@ from fedtest.engine.netns.engine import NetnsEngine
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.netns
+
 
 class TestNetnsEngine(RealEngineContract):
     """As whoever runs the tests."""
