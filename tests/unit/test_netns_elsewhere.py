@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +35,10 @@ CHANGES: dict[str, Callable[[Elsewhere, str], None]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_every_change_is_refused_in_the_machines_own_namespace(change: str, tmp_path: Path) -> None:
-    before = mounts(), os.getcwd(), namespaces()
+    before = mounts(), Path.cwd(), namespaces()
     with pytest.raises(MachinesOwnError, match="refused"):
         CHANGES[change](Elsewhere(namespaces()), str(tmp_path))
-    assert (mounts(), os.getcwd(), namespaces()) == before
+    assert (mounts(), Path.cwd(), namespaces()) == before
     assert list(tmp_path.iterdir()) == []
 
 
