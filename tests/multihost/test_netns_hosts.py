@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +47,8 @@ def test_every_namespace_is_the_hosts_own(engine: Engine, run: RunTag) -> None:
     up(engine, run)
     script = "for n in net mnt uts pid ipc; do readlink /proc/self/ns/$n; done"
     told = [said(engine, run, script, host).split() for host in ("a", "b")]
-    machine = [os.readlink(f"/proc/self/ns/{name}") for name in ("net", "mnt", "uts", "pid", "ipc")]
+    own = Path("/proc/self/ns")
+    machine = [str((own / name).readlink()) for name in ("net", "mnt", "uts", "pid", "ipc")]
     for one, other, here in zip(*told, machine, strict=True):
         assert len({one, other, here}) == 3
 
@@ -85,8 +88,8 @@ def test_nothing_is_added_to_the_machines_own_namespaces(engine: Engine, run: Ru
         return (
             # Others may make and remove what is theirs meanwhile.
             [line for line in mounts if "fedtest" in line],
-            [name for name in os.listdir("/sys/class/net") if name[:2] in {"br", "p1", "p2"}
-             and not name.startswith("br-")],
+            [path.name for path in Path("/sys/class/net").iterdir()
+             if re.fullmatch(r"(br|p)\d+|eth[1-9]|enps1|mgmt0", path.name)],
             [line for line in rules.stdout.splitlines() if "fedtest" in line],
         )  # fmt: skip
 
@@ -149,13 +152,10 @@ def test_the_end_of_a_run_is_the_end_of_all_its_processes(engine: Engine, run: R
 def below(keeper: int) -> list[int]:
     """It and its descendants."""
     parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                text = Path(f"/proc/{name}/stat").read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                continue
-            parents[int(name)] = int(text.rpartition(")")[2].split()[1])
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            parents[int(path.parent.name)] = int(text.rpartition(")")[2].split()[1])
     found = [keeper]
     for pid in found:
         found += [child for child, parent in parents.items() if parent == pid]
