@@ -59,6 +59,7 @@ def test_a_run_that_is_killed_leaves_nothing(
         assert left_behind(run_id) == []
 
 
+@pytest.mark.docker  # Without it the clean-up is over before a second signal can come.
 def test_the_second_ctrl_c_leaves_at_once_and_clean_finds_the_rest(fedtest: CommandLine) -> None:
     process = fedtest.start(
         "run", fedtest.scenario("killed", SCENARIO.replace("sleep 1", "sleep 9"))
@@ -92,6 +93,22 @@ def test_the_next_run_removes_what_a_dead_one_left(fedtest: CommandLine) -> None
     process.kill()
     fedtest.end(process)
     (run_id,) = fedtest.run_ids()
+    again = fedtest("run", "killed.yaml")
+    assert again.code == 0, again.out + again.err
+    assert left_behind(run_id) == []
+
+
+def test_a_run_on_the_other_engine_removes_it_too(fedtest: CommandLine) -> None:
+    process = fedtest.start("run", fedtest.scenario("killed", SCENARIO))
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("processes ..."):
+            break
+    process.kill()
+    fedtest.end(process)
+    (run_id,) = fedtest.run_ids()
+    assert left_behind(run_id) != []
+    fedtest.engine = {"docker": "netns", "netns": "docker"}[fedtest.engine]
     again = fedtest("run", "killed.yaml")
     assert again.code == 0, again.out + again.err
     assert left_behind(run_id) == []

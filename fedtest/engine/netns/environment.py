@@ -6,6 +6,7 @@ import grp
 import os
 import pwd
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ _LIKE_THE_IMAGE = {
 _PLAIN = (1000, 1000)
 
 
+@cache
 def needed() -> list[str]:
     """What of the machine a host must see for this Python environment to work in it."""
     package = Path(fedtest.__file__).resolve().parent

@@ -11,6 +11,7 @@ Light on purpose: hosts' first processes are its forks.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import selectors
 import signal
@@ -43,7 +44,13 @@ SOCKET = "keeper.sock"
 HOSTS = "hosts"
 BESIDE = ".beside"
 _PATIENCE = 60.0
-_IPV6 = "/proc/sys/net/ipv6/conf"
+_FOR_LOOKS = ("base64", "concurrent.futures.thread", "hashlib", "pathlib", "runpy")
+_SETTINGS = (
+    ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
+    # A host's own table of TCP connections, and a small one: who looks at its
+    # sockets would else go through the machine's, which takes 10 ms a look.
+    ("/proc/sys/net/ipv4/tcp_child_ehash_entries", "4096"),
+)
 
 
 @dataclass
@@ -71,8 +78,9 @@ class Keeper:
         self._hosts: dict[str, Host] = {}
         self._ports = 0
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        with contextlib.suppress(OSError):
-            self._to.setting(f"{_IPV6}/default/disable_ipv6", "1")
+        for path, value in _SETTINGS:
+            with contextlib.suppress(OSError):  # Not every kernel has them.
+                self._to.setting(path, value)
 
     def serve(self, listener: socket.socket) -> NoReturn:
         """For ever."""
@@ -348,4 +356,7 @@ def keep(
     to.interface("lo")
     keeper = Keeper(settings, directory)
     ready()
+    # What a look from beside a host needs, once for all of them.
+    for name in _FOR_LOOKS:
+        importlib.import_module(name)
     keeper.serve(listener)
