@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from engine_contract import RealEngineContract
+from engine_contract_provisions import RealProvisionsContract
 
 from fedtest.engine.netns.engine import NetnsEngine
 
@@ -15,13 +16,18 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.netns
 
 
+@pytest.fixture
+def engine() -> Iterator[NetnsEngine]:
+    engine = NetnsEngine()
+    yield engine
+    engine.close()
+
+
 class TestNetnsEngine(RealEngineContract):
     """As whoever runs the tests."""
 
     shares_addresses = False
 
-    @pytest.fixture
-    def engine(self) -> Iterator[NetnsEngine]:
-        engine = NetnsEngine()
-        yield engine
-        engine.close()
+
+class TestNetnsProvisions(RealProvisionsContract):
+    """What hosts are given beside networks."""

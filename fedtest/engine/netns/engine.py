@@ -18,13 +18,14 @@ from fedtest.engine.netem import has_netem
 from fedtest.engine.netns import channel, environment, limits, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
-from fedtest.engine.netns.provide import data_directory, refuse_what_needs_docker
+from fedtest.engine.netns.provide import data_directory, given, refuse_what_needs_docker
 from fedtest.engine.netns.pump import Pump
 from fedtest.engine.netns.scripts import checked, finish
 from fedtest.engine.netns.starter import ColdStarter, HostPlace, command, hear, speak
 from fedtest.engine.netns.state import RunPlace, base, sweep
 from fedtest.engine.parallel import Workers
-from fedtest.errors import DeadlineError, EngineError
+from fedtest.engine.settings import setting_files
+from fedtest.errors import DeadlineError, EngineError, NotAsPlanned
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
@@ -98,10 +99,11 @@ class NetnsEngine(Engine):
         order = {
             "do": "realise",
             "networks": [{"name": item.name, "mtu": item.mtu} for item in plan.networks],
-            "hosts": [self._described(host, prepared) for host in plan.hosts],
+            "hosts": [self._described(place, host, prepared) for host in plan.hosts],
         }
         self._ask(place, order, "making hosts", end)
-        return self.observe(run, [host.name for host in plan.hosts], end - time.monotonic())
+        files = {host.name: setting_files(host) for host in plan.hosts}
+        return self._observe(run, files, end - time.monotonic())
 
     def _keeper(self, place: RunPlace, run: RunTag) -> None:
         """Started, if it is not there yet."""
@@ -116,7 +118,7 @@ class NetnsEngine(Engine):
             if said != READY:
                 raise EngineError(f"run {run.id}: its keeper did not start: {said}")
 
-    def _described(self, host: HostPlan, prepared: Prepared) -> Message:
+    def _described(self, place: RunPlace, host: HostPlan, prepared: Prepared) -> Message:
         return {
             "name": host.name,
             "attachments": [
@@ -134,24 +136,28 @@ class NetnsEngine(Engine):
                 "hostname": f"{host.name}\n",
             },
             "needed": environment.needed(),
-            "shown": [(path, prepared.data[name], False) for name, path in host.data],
-            "small": [],
-            "limits": {},
-            "sysctls": [],
+            **given(place.path, host, prepared.data),
         }
 
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
+        return self._observe(run, dict.fromkeys(hosts, ()), deadline)
+
+    def _observe(
+        self, run: RunTag, files: Mapping[str, tuple[str, ...]], deadline: float
+    ) -> Mapping[str, Snapshot]:
+        """`files`: what each host is to tell, too."""
         end = time.monotonic() + deadline
         return self._workers.each(
-            lambda host: self._look(run, host, end),
-            hosts,
+            lambda host: self._look(run, host, files[host], end),
+            files,
             doing="looking into hosts",
             deadline=deadline,
         )
 
-    def _look(self, run: RunTag, host: str, end: float) -> Snapshot:
+    def _look(self, run: RunTag, host: str, files: tuple[str, ...], end: float) -> Snapshot:
         what = f"looking into host {host}"
-        with speak(_place(run, host), {"do": "look"}, (), what, end) as connection:
+        order = {"do": "look", "files": files}
+        with speak(_place(run, host), order, (), what, end) as connection:
             text = str(hear(connection, what)["text"])
         try:
             return snapshot.parse(text)
@@ -282,6 +288,12 @@ class NetnsEngine(Engine):
         except (channel.Gone, OSError, json.JSONDecodeError) as error:
             whom = order.get("names") or order.get("host") or ""
             raise EngineError(f"{what}: run {place.run_id} has no hosts {whom}") from error
+        if told.get("planned"):
+            raise NotAsPlanned(
+                f"{what}: {told['error']}",
+                remedy="Leave it out, or run where it can be kept: as root, on a kernel with "
+                "control groups, or with --engine docker.",
+            )
         if "error" in told:
             raise EngineError(f"{what}: {told['error']}")
         return told

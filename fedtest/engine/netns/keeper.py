@@ -44,6 +44,8 @@ SOCKET = "keeper.sock"
 HOSTS = "hosts"
 BESIDE = ".beside"
 _PATIENCE = 60.0
+_OWN_SETTINGS = ("net/", "kernel/shm", "kernel/msg", "kernel/sem", "fs/mqueue/")
+"""Of the kernel's settings those that a network or IPC namespace has for itself."""
 _FOR_LOOKS = ("base64", "concurrent.futures.thread", "hashlib", "pathlib", "runpy")
 _SETTINGS = (
     ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
@@ -104,6 +106,8 @@ class Keeper:
         }
         try:
             return known[order["do"]]()
+        except limits.Refused as error:
+            return {"error": str(error), "planned": True}
         except (OSError, RuntimeError, ValueError, LookupError) as error:
             return {"error": str(error)}
 
@@ -137,16 +141,25 @@ class Keeper:
                 lines.append(f"link add name {bridge} up type bridge mcast_snooping 0")
         if lines:
             self._to.ip(self._ip, lines)
-        new = []
-        for plan in order["hosts"]:
-            host = self._hosts.get(plan["name"])
-            if host is not None:
-                self._look_after(host)
-            if host is None or not host.pid:
-                new.append(self._start(plan))
+        new: list[Host] = []
+        try:
+            for plan in order["hosts"]:
+                host = self._hosts.get(plan["name"])
+                if host is not None:
+                    self._look_after(host)
+                if host is None or not host.pid:
+                    new.append(self._start(plan))
+            self._wire(new, {network["name"]: network["mtu"] for network in order["networks"]})
+        except BaseException:
+            for host in new:
+                self._off(host)
+            raise
+        return {"made": len(new)}
+
+    def _wire(self, new: list[Host], mtus: dict[str, int | None]) -> None:
+        """Interfaces for hosts that have their namespaces, all at once; then they are whole."""
         for host in new:
             _hear(host.link, f"host {host.plan['name']}")
-        mtus = {network["name"]: network["mtu"] for network in order["networks"]}
         lines = [line for host in new for line in self._wires(host, mtus)]
         if lines:
             self._to.ip(self._ip, lines)
@@ -154,7 +167,6 @@ class Keeper:
             channel.send(host.link, {"wired": True})
         for host in new:
             _hear(host.link, f"host {host.plan['name']}")
-        return {"made": len(new)}
 
     def _wires(self, host: Host, mtus: dict[str, int | None]) -> list[str]:
         lines = []
@@ -173,7 +185,7 @@ class Keeper:
         try:
             group, _ = limits.make(self._settings["run"], name, plan["limits"])
         except limits.Refused as error:
-            raise OSError(f"host {name}: {error}") from error
+            raise limits.Refused(f"host {name}: {error}") from error
         ours, theirs = socket.socketpair()
         ours.settimeout(_PATIENCE)
         pid = self._fork(f"{name}.sock", theirs, plan, group, beside=None)
@@ -229,8 +241,10 @@ class Keeper:
                 listener, link, members, beside=beside is not None, mapped=self._settings["mapped"]
             ).serve()
         except BaseException as error:  # noqa: BLE001 - the keeper tells it to who asked
+            planned = isinstance(error, limits.Refused)
+            text = str(error) if planned else f"{type(error).__name__}: {error}"
             with contextlib.suppress(OSError):
-                channel.send(link, {"error": f"{type(error).__name__}: {error}"})
+                channel.send(link, {"error": text, "planned": planned})
         os._exit(1)
 
     def _host(self, plan: Message, group: Group | None) -> None:
@@ -247,19 +261,27 @@ class Keeper:
             *((name.replace(".", "/"), value, True) for name, value in plan["sysctls"]),
         ):
             try:
+                if needed and not path.startswith(_OWN_SETTINGS):
+                    raise PermissionError
                 to.setting(f"/proc/sys/{path}", value)
             except OSError as error:
                 if needed:
                     name = path.replace("/", ".")
-                    raise OSError(f"sysctl {name}: {_why(error, value)}") from error
+                    raise limits.Refused(f"sysctl {name}: {_why(error, value)}") from error
         contents = Contents(
             needed=plan["needed"],
             shown=[tuple(item) for item in plan["shown"]],
             small=[tuple(item) for item in plan["small"]],
             etc=plan["etc"],
             groups=group.shown if group else {},
+            parcel=self._parcel(plan["parcel"]),
         )
         Tree(to, f"{STORE}/hosts/{plan['name']}", contents).enter()
+
+    def _parcel(self, name: str) -> int:
+        if not name:
+            return -1
+        return os.open(f"/proc/self/fd/{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
 
     def _beside(self, name: str) -> Message:
         host = self._hosts.get(name)
@@ -343,7 +365,8 @@ def _hear(link: socket.socket, whom: str) -> Message:
     except (channel.Gone, TimeoutError) as error:
         raise OSError(f"{whom}: did not start") from error
     if "error" in told:
-        raise OSError(f"{whom}: {told['error']}")
+        kind = limits.Refused if told.get("planned") else OSError
+        raise kind(f"{whom}: {told['error']}")
     return told
 
 

@@ -25,7 +25,7 @@ _POLL = 0.005
 
 
 class Refused(OSError):
-    """The kernel will not keep a limit; the message says why."""
+    """The kernel will not keep what a host is to be given; the message says why."""
 
 
 @dataclass(frozen=True)

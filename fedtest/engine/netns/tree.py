@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tarfile
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ STORE = "/.fedtest"
 OWN = {"/tmp": 0o1777, "/var/tmp": 0o1777, "/home": 0o755, "/root": 0o755}  # noqa: S108 - a host's
 """Directories of every host's own, on its disk. /run and /dev/shm are new at each start."""
 
+_HIDDEN = (*OWN, "/run")
 HOME = "/home/fedtest"
 _SHM = 1 << 29  # torch's data loaders share memory; as much as with Docker.
 _VIRTUAL = ("proc", "sys", "dev", "run")
@@ -49,6 +51,7 @@ class Contents:
     is hidden. `shown`: (path, directory of the machine, whether it may be
     written to). `small`: (path, bytes) of file systems in memory. `etc`: files
     of /etc, by name. `groups`: where a control group is shown -> where it is.
+    `parcel`: a tar file, open for reading, of what is put there; -1 for none.
     """
 
     needed: Sequence[str] = ()
@@ -56,6 +59,7 @@ class Contents:
     small: Sequence[tuple[str, int]] = ()
     etc: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
+    parcel: int = -1
 
     @property
     def places(self) -> list[str]:
@@ -106,7 +110,9 @@ def _disks() -> Iterator[str]:
             words = line.split()
             path, kind = words[4], words[words.index("-") + 1]
             top = path.split("/")[1]
-            if path != "/" and top not in _VIRTUAL and kind not in _NO_DISK and "\\" not in path:
+            # Of file systems in memory those like /tmp, and not what containers have.
+            disk = kind not in _NO_DISK or (kind == "tmpfs" and path.count("/") <= 2)
+            if path != "/" and top not in _VIRTUAL and disk and "\\" not in path:
                 yield path
 
 
@@ -130,7 +136,7 @@ class Tree:
     def enter(self, *, beside: bool = False) -> None:
         """`beside`: a tree for scripts, where the kernel's settings may be written."""
         to, new = self._to, self._new
-        to.mount("tmpfs", new, NO_DEVICES, "mode=755,size=1m")
+        to.mount("tmpfs", new, NO_DEVICES, "mode=755")
         for name, path in _entries("/"):
             if os.path.islink(path):
                 os.symlink(os.readlink(path), f"{new}/{name}")
@@ -174,8 +180,9 @@ class Tree:
                 with open(f"{self._new}/etc/{name}", "w", encoding="utf-8"):
                     pass
         for path in self._contents.places:
-            if not _under(path, OWN):
+            if not _under(path, _HIDDEN):
                 self.directory(path)
+        self._put(hidden=False)
 
     def directory(self, path: str) -> None:
         """A directory at `path`, made where there is none, but never on the machine."""
@@ -184,13 +191,13 @@ class Tree:
         parent = os.path.dirname(path)
         while not os.path.isdir(self._new + parent):
             parent = os.path.dirname(parent)
-        if parent != "/":
+        if not _under(path, _HIDDEN):
             self.room(parent)
-        os.makedirs(self._new + path)
+        os.makedirs(self._new + path, exist_ok=True)
 
     def room(self, path: str) -> None:
         """What is added to this directory of the machine is the host's alone."""
-        if path in self._rooms or _under(path, self._rooms) or path == "/":
+        if _under(path, self._rooms) or path == "/" or not self._is_machines(path):
             return
         place = f"{self._store}/rooms/{path.strip('/').replace('/', '.')}"
         for name in ("added", "work"):
@@ -201,6 +208,43 @@ class Tree:
             data += ",userxattr"
         self._to.mount("overlay", self._new + path, 0, data)
         self._rooms.append(path)
+
+    def _is_machines(self, path: str) -> bool:
+        """And not one that was made in the host's own root, which is in memory."""
+        return os.stat(self._new + path).st_dev != os.stat(self._new).st_dev
+
+    def _put(self, *, hidden: bool) -> None:
+        """What the scenario puts there: under directories of the host's own, or elsewhere."""
+        if self._contents.parcel < 0:
+            return
+        os.lseek(self._contents.parcel, 0, os.SEEK_SET)
+        with (
+            open(self._contents.parcel, "rb", closefd=False) as file,
+            tarfile.open(fileobj=file) as tar,
+        ):
+            for item in tar:
+                path = f"/{item.name}"
+                if _under(path, _HIDDEN) is hidden:
+                    self._put_one(path, item, tar)
+
+    def _put_one(self, path: str, item: tarfile.TarInfo, tar: tarfile.TarFile) -> None:
+        new = self._new + path
+        if item.isdir():
+            self.directory(path)
+            if not _under(path, _HIDDEN):
+                self.room(path)
+        else:
+            self.directory(os.path.dirname(path))
+            if not _under(path, _HIDDEN):
+                self.room(os.path.dirname(path))
+            with suppress(FileNotFoundError):
+                os.unlink(new)
+            content = tar.extractfile(item)
+            with open(new, "xb") as file:
+                file.write(content.read() if content else b"")
+        with suppress(PermissionError):  # Without root there is one user; reading back tells.
+            os.chown(new, item.uid, item.gid)
+        os.chmod(new, item.mode)
 
     def _own(self) -> None:
         for path, mode in OWN.items():
@@ -216,17 +260,18 @@ class Tree:
                 self._to.bind(mine, self._new + path)
         self._to.mount("tmpfs", f"{self._new}/run", NO_SUID | NO_DEVICES, "mode=755")
         for path in self._contents.places:
-            if _under(path, OWN):
+            if _under(path, _HIDDEN):
                 os.makedirs(self._new + path, exist_ok=True)
+        self._put(hidden=True)
         self._needed()
 
     def _needed(self) -> None:
         """Nothing of the machine is seen in hidden directories but what must be."""
         closed = sorted({top for path in self._contents.needed if (top := _closed(path))})
         for path in closed:
-            if not _under(path, [*OWN, "/run"]):
+            if not _under(path, _HIDDEN):
                 self._to.mount("tmpfs", self._new + path, NO_DEVICES, "mode=755")
-        hidden = [*OWN, "/run", *closed]
+        hidden = [*_HIDDEN, *closed]
         done: list[str] = []
         for path in sorted(self._contents.needed):
             if not _under(path, hidden) or _under(path, done) or not os.path.exists(path):
@@ -240,7 +285,7 @@ class Tree:
             self._to.read_only(self._new + path)
             done.append(path)
         for path in closed:
-            if not _under(path, [*OWN, "/run"]):
+            if not _under(path, _HIDDEN):
                 self._to.read_only(self._new + path)
 
     def _etc(self) -> None:
