@@ -18,7 +18,12 @@ from fedtest.engine.netem import has_netem
 from fedtest.engine.netns import channel, environment, limits, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
-from fedtest.engine.netns.provide import data_directory, given, refuse_what_needs_docker
+from fedtest.engine.netns.provide import (
+    as_their_owners_see,
+    data_directory,
+    given,
+    refuse_what_needs_docker,
+)
 from fedtest.engine.netns.pump import Pump
 from fedtest.engine.netns.scripts import checked, finish
 from fedtest.engine.netns.starter import ColdStarter, HostPlace, command, hear, speak
@@ -229,6 +234,8 @@ class NetnsEngine(Engine):
     ) -> Mapping[str, Examined]:
         end = time.monotonic() + deadline
 
+        place = RunPlace(run.id).path
+
         def look(host: str) -> Examined:
             what = f"looking at host {host} from beside it"
             request = examine.request(hosts[host], "/")
@@ -236,7 +243,8 @@ class NetnsEngine(Engine):
             _, out, errors = finish(_place(run, host), order, what, end)
             if not out:
                 raise EngineError(f"{what}: {errors.decode('utf-8', 'replace')[-1000:]}")
-            return examine.parse(host, hosts[host], out.decode("utf-8", "replace"))
+            found = examine.parse(host, hosts[host], out.decode("utf-8", "replace"))
+            return as_their_owners_see(place, host, found) if self._mapped else found
 
         doing = "looking at hosts from beside them"
         return self._workers.each(look, hosts, doing=doing, deadline=deadline)

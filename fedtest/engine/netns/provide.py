@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from fedtest.plan import ImagePlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from fedtest.engine.examine import Examined
     from fedtest.plan import HostPlan, Plan
 
 _DOCKER = "Run it with --engine docker."
@@ -73,6 +76,22 @@ def _parcel(place: Path, host: HostPlan) -> str:
     with archive(entries(host.files), _owners(host)) as packed, (place / name).open("wb") as file:
         shutil.copyfileobj(packed, file)
     return name
+
+
+def as_their_owners_see(place: Path, host: str, found: Examined) -> Examined:
+    """Facts of files where there is one user only, who is each owner that was asked for."""
+    try:
+        with tarfile.open(place / f"parcels/{host}.tar") as tar:
+            owners = {f"/{item.name}": (item.uid, item.gid) for item in tar}
+    except FileNotFoundError:
+        return found
+    facts = {
+        path: replace(fact, uid=owners[path][0], gid=owners[path][1])
+        if path in owners and (fact.uid, fact.gid) == (0, 0)
+        else fact
+        for path, fact in found.facts.items()
+    }
+    return replace(found, facts=facts)
 
 
 def _owners(host: HostPlan) -> Callable[[str], tuple[int, int]]:

@@ -8,9 +8,11 @@ does.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tarfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -206,8 +208,27 @@ class Tree:
         data = f"lowerdir={self._new}{path},upperdir={place}/added,workdir={place}/work"
         if os.geteuid() == 0 and not _is_machines_root():
             data += ",userxattr"
-        self._to.mount("overlay", self._new + path, 0, data)
+        try:
+            self._to.mount("overlay", self._new + path, 0, data)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            # Without root, not over a directory in which something is mounted.
+            self._mirror(path, f"{place}/mirror{time.monotonic_ns()}")
         self._rooms.append(path)
+
+    def _mirror(self, path: str, place: str) -> None:
+        """A directory of the host's own with all that is in the machine's."""
+        os.makedirs(place)
+        _like(path, place)
+        self._to.bind(place, self._new + path)
+        for name in os.listdir(path):
+            old, new = f"{path}/{name}", f"{self._new}{path}/{name}"
+            if os.path.islink(old):
+                os.symlink(os.readlink(old), new)
+            elif os.path.isdir(old) or os.path.isfile(old):
+                (os.mkdir if os.path.isdir(old) else _touch)(new)
+                self._to.bind(old, new)
 
     def _is_machines(self, path: str) -> bool:
         """And not one that was made in the host's own root, which is in memory."""
@@ -242,7 +263,7 @@ class Tree:
             content = tar.extractfile(item)
             with open(new, "xb") as file:
                 file.write(content.read() if content else b"")
-        with suppress(PermissionError):  # Without root there is one user; reading back tells.
+        with suppress(OSError):  # Without root there is one user; reading back tells.
             os.chown(new, item.uid, item.gid)
         os.chmod(new, item.mode)
 
