@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from engine_contract import DEADLINE, HOSTS, EngineContract
 
 if TYPE_CHECKING:

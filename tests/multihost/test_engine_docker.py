@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from engine_contract import RealEngineContract
 from engine_contract_provisions import RealProvisionsContract
 

@@ -6,9 +6,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from engine_contract import RealEngineContract
 from engine_contract_provisions import RealProvisionsContract
-
 from fedtest.engine.netns.engine import NetnsEngine
 from fedtest.errors import NotAsPlanned
 

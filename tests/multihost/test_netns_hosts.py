@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import plain_user
 import pytest
-from engine_contract import DEADLINE, HOSTS, Listener, shell, two_networks
 
+import plain_user
+from engine_contract import DEADLINE, HOSTS, Listener, shell, two_networks
 from fedtest.engine.base import ProcessKey
 from fedtest.engine.netns import limits, state
 from fedtest.engine.netns.engine import NetnsEngine

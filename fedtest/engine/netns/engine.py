@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from fedtest import __version__
 from fedtest.engine import examine, snapshot
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
-from fedtest.engine.inside import hosts_file
+from fedtest.engine.inside import hosts_file, resolv_conf
 from fedtest.engine.netem import has_netem
 from fedtest.engine.netns import channel, environment, limits, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
@@ -80,8 +80,10 @@ class NetnsEngine(Engine):
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         refuse_what_needs_docker(plan)
-        if plan.conditioned:
+        if plan.conditioned or plan.faults:
             usable.need("tc", "iptables")
+        if plan.settled:
+            usable.need("iptables", "ping")
         sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
         return Prepared(
             images={ImagePlan(): "this machine"},
@@ -137,7 +139,7 @@ class NetnsEngine(Engine):
             ],
             "etc": {
                 "hosts": hosts_file(host.names),
-                "resolv.conf": _NO_NAMES,
+                "resolv.conf": resolv_conf(host.dns) or _NO_NAMES,
                 "hostname": f"{host.name}\n",
             },
             "needed": environment.needed(),

@@ -48,6 +48,9 @@ _WANTED = {
 }
 
 
+_PACKAGES = {"iptables": "iptables", "ping": "iputils-ping"}
+
+
 def program(name: str) -> str | None:
     """Where a program is."""
     return shutil.which(name, path=PATH)
@@ -57,7 +60,7 @@ def need(*names: str) -> None:
     """EngineUnavailable with all of these programs that are missing."""
     missing = [name for name in names if program(name) is None]
     if missing:
-        packages = sorted({"iptables" if name == "iptables" else "iproute2" for name in missing})
+        packages = sorted({_PACKAGES.get(name, "iproute2") for name in missing})
         raise EngineUnavailable(
             f"hosts without Docker need {' and '.join(missing)}, and this machine has not",
             remedy=f"apt-get install {' '.join(packages)} (as root; other systems call the "
