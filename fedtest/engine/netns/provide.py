@@ -62,7 +62,8 @@ def given(place: Path, host: HostPlan, data: Mapping[str, str]) -> dict[str, Any
         ],
         "small": [(item.path, item.size) for item in host.tmpfs],
         "limits": {name: value for name, value in wanted.items() if value is not None},
-        "sysctls": list(host.sysctls),
+        # The machine itself may forward, for its containers, and a host would, too.
+        "sysctls": [("net.ipv4.ip_forward", "0"), *host.sysctls],
         "parcel": _parcel(place, host),
     }
 
