@@ -9,6 +9,7 @@ import pytest
 from conftest import CommandLine, left_behind
 
 from fedtest.bundle import shipped_scenarios
+from fedtest.scenario.load import load
 
 
 @pytest.mark.alone
@@ -16,6 +17,9 @@ from fedtest.bundle import shipped_scenarios
 def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
     if fedtest.engine == "netns" and find_spec("torchvision") is None:
         pytest.skip("this environment has not the extra `node`")
+    scenario = load(f"scenarios/{name}.yaml").scenario
+    if fedtest.engine == "netns" and (scenario.image or scenario.build):
+        pytest.skip("it is of images, which only Docker has")
     done = fedtest("run", f"scenarios/{name}.yaml")
     assert done.code == 0, done.out + done.err
     result = done.result
