@@ -125,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
                      help="where the run's directory is made (default: %(default)s)")  # fmt: skip
     run.add_argument("--junit", type=Path, metavar="FILE",
                      help="write JUnit XML there, besides the run's directory")  # fmt: skip
+    _engine_option(run, "what provides the hosts")
     looks = run.add_mutually_exclusive_group()
     looks.add_argument("--quiet", action="store_true", help="print what did not hold, and the end")
     looks.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -135,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
 
     engine = commands.add_parser("engine", help="tell what engine there is")
     engine.set_defaults(command=_engine)
+    _engine_option(engine, "which to tell of")
     actions = engine.add_subparsers(metavar="ACTION")
     ensure = actions.add_parser("ensure", help="start an installed engine if none is reachable")
     ensure.set_defaults(command=_engine_ensure)
@@ -152,9 +154,16 @@ def _parser() -> argparse.ArgumentParser:
 
     clean = commands.add_parser("clean", help="remove what dead runs left")
     clean.set_defaults(command=_clean)
+    _engine_option(clean, "where to look; auto: on both")
     clean.add_argument("runs", nargs="*", metavar="RUN",
                        help="also remove these runs, whatever their state")  # fmt: skip
     return parser
+
+
+def _engine_option(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("--engine", choices=["auto", "docker", "netns"], default="auto",
+                        help=f"{what}; auto: Docker where it answers, and else network "
+                        "namespaces (default)" if "auto" not in what else what)  # fmt: skip
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -171,7 +180,7 @@ def _run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(to_json(plan_to_dict(make_plan(scenario, choose(scenario, "", ())))))
         return ExitCode.PASSED
 
-    from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.engine.choose import open_engine
     from fedtest.errors import UsageError
     from fedtest.reporters.junit import write_junit
     from fedtest.run.runner import Runner
@@ -179,7 +188,8 @@ def _run(arguments: argparse.Namespace) -> int:
     junit: Path | None = arguments.junit
     if junit is not None and not junit.absolute().parent.is_dir():  # Better now than afterwards.
         raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
-    runner = Runner(scenario, DockerEngine, _reporter(arguments), arguments.runs)
+    chosen = arguments.engine
+    runner = Runner(scenario, lambda: open_engine(chosen), _reporter(arguments), arguments.runs)
     result = runner.run()
     write_junit(result, [Path(result.directory) / "junit.xml", *([junit] if junit else [])])
     return result.exit_code
@@ -218,18 +228,17 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 
 def _engine(arguments: argparse.Namespace) -> int:
-    del arguments
-    from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.engine.choose import open_engine
     from fedtest.links.mechanism import mechanism
 
-    engine = DockerEngine()
+    engine = open_engine(arguments.engine)
     try:
         info = engine.info()
     finally:
         engine.close()
     known = {True: "yes", False: "no", None: "not known from here"}
     rows = {
-        "engine": f"{info.kind} {info.version}",
+        "engine": f"{info.kind} {info.version}" + (f", {engine.chosen}" if engine.chosen else ""),
         "API version": info.api,
         "interface names": info.naming,
         "netem": known[info.netem],
@@ -272,15 +281,25 @@ def _image(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.engine.choose import open_engine
+    from fedtest.errors import EngineUnavailable
 
-    engine = DockerEngine()
-    try:
-        removed = dict(engine.sweep(120.0))
-        for run_id in arguments.runs:
-            removed[run_id] = removed.get(run_id, 0) + engine.destroy(run_id, 120.0)
-    finally:
-        engine.close()
+    removed: dict[str, int] = {}
+    for name in ("docker", "netns") if arguments.engine == "auto" else (arguments.engine,):
+        try:
+            engine = open_engine(name)
+        except EngineUnavailable as error:
+            if arguments.engine != "auto":
+                raise
+            _note(f"not looked at: {error.message}")
+            continue
+        try:
+            for run_id, count in engine.sweep(120.0).items():
+                removed[run_id] = removed.get(run_id, 0) + count
+            for run_id in arguments.runs:
+                removed[run_id] = removed.get(run_id, 0) + engine.destroy(run_id, 120.0)
+        finally:
+            engine.close()
     for run_id, count in removed.items():
         print(f"run {run_id}: removed {count} hosts and networks")
     if not removed:

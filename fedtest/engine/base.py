@@ -88,6 +88,12 @@ class Sink(Protocol):
 class Engine(ABC):
     """What provides hosts."""
 
+    chosen: str = ""
+    """Why it is this one, where nobody asked for it by its name."""
+
+    also_sweep: Sequence[Callable[[float], Mapping[str, int]]] = ()
+    """As `sweep`, for what dead runs left on other engines."""
+
     @abstractmethod
     def info(self) -> EngineInfo:
         """What engine this is. EngineUnavailable if it does not answer."""

@@ -146,17 +146,19 @@ class Runner:
                 self._directory.json("versions.json", self._versions)
                 self._observer.stage_progress(
                     f"{info.kind} {info.version}, interface names: {info.naming}"
+                    + (f"; {engine.chosen}" if engine.chosen else "")
                 )
-                self._sweep(engine)
+                for sweep in (engine.sweep, *engine.also_sweep):
+                    self._sweep(sweep)
             except BaseException:
                 engine.close()
                 raise
         return Concealing(engine, self._secrets) if self._secrets else engine
 
-    def _sweep(self, engine: Engine) -> None:
+    def _sweep(self, sweep: Callable[[float], Mapping[str, int]]) -> None:
         """What a dead run left may be stuck; that is no reason against this one."""
         try:
-            swept = engine.sweep(_SWEEP_DEADLINE)
+            swept = sweep(_SWEEP_DEADLINE)
         except InvalidError as error:
             self._events.add("not swept", error=error.message)
             self._observer.stage_progress(f"left alone: {error.message}")

@@ -14,20 +14,48 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fedtest.engine.base import RunTag
+from fedtest.engine.choose import open_engine
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import DockerClient
-from fedtest.engine.docker.engine import DockerEngine
+from fedtest.engine.netns import limits, state
 from fedtest.engine.owner import Owner
 from fedtest.engine.parallel import Workers
+from fedtest.errors import EngineUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from fedtest.engine.base import Engine
+
+ENGINES = ("docker", "netns")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", choices=ENGINES, help="only on this one (default: on both)")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What uses an engine is tested on both, but for what is marked with the name of one."""
+    marked = [name for name in ENGINES if metafunc.definition.get_closest_marker(name)]
+    names = marked or ENGINES
+    only = metafunc.config.getoption("--engine")
+    if "engine_name" in metafunc.fixturenames:
+        chosen = [name for name in names if only in (None, name)]
+        metafunc.parametrize("engine_name", chosen, scope="function")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    only = config.getoption("--engine")
+    others = {name for name in ENGINES if only not in (None, name)}
+    left = [item for item in items if not others & {mark.name for mark in item.iter_markers()}]
+    config.hook.pytest_deselected(items=[item for item in items if item not in left])
+    items[:] = left
+
 
 @pytest.fixture
-def engine() -> Iterator[DockerEngine]:
-    """The engine under test: DOCKER_HOST, or the default socket."""
-    engine = DockerEngine()
+def engine(engine_name: str) -> Iterator[Engine]:
+    """The engine under test; Docker's by DOCKER_HOST, or at the default socket."""
+    engine = open_engine(engine_name)
     yield engine
     engine.close()
 
@@ -48,7 +76,7 @@ def workers() -> Iterator[Workers]:
 
 
 @pytest.fixture
-def run(engine: DockerEngine) -> Iterator[RunTag]:
+def run(engine: Engine) -> Iterator[RunTag]:
     """A run of this test's own; what is made under it is removed."""
     tag = RunTag(secrets.token_hex(4), "test", Owner.me())
     yield tag
@@ -75,13 +103,15 @@ class Outcome:
 class CommandLine:
     """`python -m fedtest`, as a user calls it, in a directory of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, engine: str) -> None:
         self.directory = directory
+        self.engine = engine
         self.runs = directory / "runs"
 
     def start(self, *words: str, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        chosen = ["--engine", self.engine] if words[0] == "run" else []
         return subprocess.Popen(
-            [*before, sys.executable, "-m", "fedtest", *words],
+            [*before, sys.executable, "-m", "fedtest", *words, *chosen],
             cwd=self.directory,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -109,8 +139,8 @@ class CommandLine:
 
 
 @pytest.fixture
-def fedtest(tmp_path: Path) -> CommandLine:
-    return CommandLine(tmp_path)
+def fedtest(tmp_path: Path, engine_name: str) -> CommandLine:
+    return CommandLine(tmp_path, engine_name)
 
 
 @pytest.fixture(autouse=True)
@@ -125,12 +155,23 @@ def _alone(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
-def left_behind(client: DockerClient, run_id: str) -> list[str]:
-    """Names of all that carries a run's id on the engine."""
+def left_behind(run_id: str) -> list[str]:
+    """Names of all that carries a run's id, on either engine."""
+    return [*_on_docker(run_id), *map(str, state.base().glob(f"{run_id}*")), *limits.tops(run_id)]
+
+
+def _on_docker(run_id: str) -> list[str]:
+    try:
+        client = DockerClient()
+    except EngineUnavailable:
+        return []
     wanted = {"label": f"{labels.RUN}={run_id}"}
-    containers = client.api.containers(all=True, filters=wanted)
-    networks = client.api.networks(filters=wanted)
-    volumes = client.api.volumes(filters=wanted)["Volumes"] or []
+    try:
+        containers = client.api.containers(all=True, filters=wanted)
+        networks = client.api.networks(filters=wanted)
+        volumes = client.api.volumes(filters=wanted)["Volumes"] or []
+    finally:
+        client.close()
     return [
         *(name for item in containers for name in item["Names"]),
         *(item["Name"] for item in [*networks, *volumes]),

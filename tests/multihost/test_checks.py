@@ -160,6 +160,7 @@ def test_checks_of_what_cannot_be_are_errors_of_the_scenario(
     assert words in done.err
 
 
+@pytest.mark.docker
 def test_looking_from_beside_needs_nothing_of_a_hosts_own_image(fedtest: CommandLine) -> None:
     text = """
 fedtest: 1

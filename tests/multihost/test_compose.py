@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from fedtest.engine.docker.client import DockerClient
 
+pytestmark = pytest.mark.docker
+
 FILE = Path(__file__).parents[2] / "compose" / "ring.yaml"
 
 

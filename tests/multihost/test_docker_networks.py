@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fedtest.engine.parallel import Workers
     from fedtest.plan import Plan
 
+pytestmark = pytest.mark.docker
+
 
 def fixed(plan: Plan) -> Plan:
     """The same plan, as if its scenario had asked for these very subnets."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fedtest.engine.docker.engine import DockerEngine
     from fedtest.engine.parallel import Workers
 
+pytestmark = pytest.mark.docker
+
 
 def a_dead_owner() -> Owner:
     """A process of this machine that has just ended."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine_contract import RealEngineContract
 from engine_contract_provisions import RealProvisionsContract
+
+pytestmark = pytest.mark.docker
 
 
 class TestDockerEngine(RealEngineContract):

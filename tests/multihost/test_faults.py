@@ -145,7 +145,7 @@ checks:
   - log: {process: state, host: a, order: [7000 open, 7000 TimeoutError, 7000 open, 7000 ConnectionRefusedError, 7000 open]}
   - log: {process: state, host: a, order: [7001 open, 7001 ConnectionRefusedError, 7001 open]}
   - log: {process: state, host: c, order: [7000 open, 7000 TimeoutError, 7000 open]}
-  - log: {process: state, host: c, absent: Refused, since: reject.applied}
+  - log: {process: state, host: c, absent: Refused, since: reject.applied, within: 2s}
   - exit: {process: hold, signal: KILL}
   - {reach: {from: c, to: b, network: data, port: 7000}, eventually: 60s}
 """

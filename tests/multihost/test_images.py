@@ -15,6 +15,8 @@ from fedtest.engine.owner import Owner
 from fedtest.errors import DataError, ImageError
 from fedtest.plan import BuildSpec, ImagePlan
 
+pytestmark = pytest.mark.docker
+
 NODE = ImagePlan()
 MARKS = of_run(RunTag(uuid.uuid4().hex[:8], "images", Owner.me()))
 

@@ -6,13 +6,9 @@ import contextlib
 import signal
 import subprocess
 import time
-from typing import TYPE_CHECKING
 
 import pytest
 from conftest import CommandLine, left_behind
-
-if TYPE_CHECKING:
-    from fedtest.engine.docker.client import DockerClient
 
 SCENARIO = """
 fedtest: 1
@@ -43,7 +39,7 @@ SIGNALS = [signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGTERM]
     [(*moment, SIGNALS[i % 4]) for i, moment in enumerate(MOMENTS)],
 )
 def test_a_run_that_is_killed_leaves_nothing(
-    fedtest: CommandLine, client: DockerClient, stage: str, offset: float, number: signal.Signals
+    fedtest: CommandLine, stage: str, offset: float, number: signal.Signals
 ) -> None:
     process = fedtest.start("run", fedtest.scenario("killed", SCENARIO))
     assert process.stdout is not None
@@ -60,12 +56,11 @@ def test_a_run_that_is_killed_leaves_nothing(
         # Before Python has our handlers it dies of the signal; after the end it has passed.
         assert done.code in {130, -number, 0}, done.out + done.err
     for run_id in fedtest.run_ids():
-        assert left_behind(client, run_id) == []
+        assert left_behind(run_id) == []
 
 
-def test_the_second_ctrl_c_leaves_at_once_and_clean_finds_the_rest(
-    fedtest: CommandLine, client: DockerClient
-) -> None:
+@pytest.mark.docker  # Without it the clean-up is over before a second signal can come.
+def test_the_second_ctrl_c_leaves_at_once_and_clean_finds_the_rest(fedtest: CommandLine) -> None:
     process = fedtest.start(
         "run", fedtest.scenario("killed", SCENARIO.replace("sleep 1", "sleep 9"))
     )
@@ -86,12 +81,10 @@ def test_the_second_ctrl_c_leaves_at_once_and_clean_finds_the_rest(
     assert "leaving now" in done.err
     assert fedtest("clean").code == 0
     (run_id,) = fedtest.run_ids()
-    assert left_behind(client, run_id) == []
+    assert left_behind(run_id) == []
 
 
-def test_the_next_run_removes_what_a_dead_one_left(
-    fedtest: CommandLine, client: DockerClient
-) -> None:
+def test_the_next_run_removes_what_a_dead_one_left(fedtest: CommandLine) -> None:
     process = fedtest.start("run", fedtest.scenario("killed", SCENARIO))
     assert process.stdout is not None
     for line in process.stdout:
@@ -102,4 +95,20 @@ def test_the_next_run_removes_what_a_dead_one_left(
     (run_id,) = fedtest.run_ids()
     again = fedtest("run", "killed.yaml")
     assert again.code == 0, again.out + again.err
-    assert left_behind(client, run_id) == []
+    assert left_behind(run_id) == []
+
+
+def test_a_run_on_the_other_engine_removes_it_too(fedtest: CommandLine) -> None:
+    process = fedtest.start("run", fedtest.scenario("killed", SCENARIO))
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("processes ..."):
+            break
+    process.kill()
+    fedtest.end(process)
+    (run_id,) = fedtest.run_ids()
+    assert left_behind(run_id) != []
+    fedtest.engine = {"docker": "netns", "netns": "docker"}[fedtest.engine]
+    again = fedtest("run", "killed.yaml")
+    assert again.code == 0, again.out + again.err
+    assert left_behind(run_id) == []

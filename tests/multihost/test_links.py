@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import CommandLine, left_behind
 
-from fedtest.engine.docker.engine import DockerEngine
+from fedtest.engine.choose import open_engine
 from fedtest.links import admission, apply, commands
 from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
@@ -19,7 +19,8 @@ from fedtest.scenario.load import loads
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fedtest.engine.docker.client import DockerClient
+    from fedtest.engine.base import Engine
+
 
 # Measuring needs the machine's attention; two cores do not have it for four tests at once.
 pytestmark = pytest.mark.alone
@@ -156,7 +157,7 @@ def test_only_the_open_port_is_open_and_something_else_listens_there(
 
 
 def test_what_only_netem_can_do_ends_the_run_before_anything_is_made(
-    fedtest: CommandLine, client: DockerClient, engine: DockerEngine
+    fedtest: CommandLine, engine: Engine
 ) -> None:
     if engine.info().netem:
         pytest.skip("this kernel has netem")
@@ -168,7 +169,7 @@ def test_what_only_netem_can_do_ends_the_run_before_anything_is_made(
         "images and data",
         "clean-up",
     ]
-    assert left_behind(client, done.result["id"]) == []
+    assert left_behind(done.result["id"]) == []
 
 
 # Each of these is broken on purpose: what is asked for is not what is done.
@@ -183,8 +184,12 @@ BROKEN = [
 ]
 
 
+def run_on(engine: str, text: str, runs: Path) -> Result:
+    return Runner(loads(text).scenario, lambda: open_engine(engine), Observer(), runs).run()
+
+
 def run_broken(
-    monkeypatch: pytest.MonkeyPatch, runs: Path, text: str, *, old: str, new: str
+    monkeypatch: pytest.MonkeyPatch, runs: Path, text: str, engine: str, *, old: str, new: str
 ) -> Result:
     """A run whose scripts have been tampered with."""
     original = apply.script
@@ -195,32 +200,35 @@ def run_broken(
         return whole.replace(old, new)
 
     monkeypatch.setattr(apply, "script", tampered)
-    return Runner(loads(text).scenario, DockerEngine, Observer(), runs).run()
+    return run_on(engine, text, runs)
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken[2])
 def test_a_link_that_is_not_as_asked_for_makes_the_run_invalid(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, broken: tuple[str, str, str, str]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    engine_name: str,
+    broken: tuple[str, str, str, str],
 ) -> None:
     network, old, new, said = broken
-    result = run_broken(monkeypatch, tmp_path, scenario(network), old=old, new=new)
+    result = run_broken(monkeypatch, tmp_path, scenario(network), engine_name, old=old, new=new)
     assert result.verdict is Verdict.INVALID
     assert said in result.problems[0].message
     assert result.processes == ()
 
 
 def test_scripts_that_do_nothing_make_the_run_invalid(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:
     monkeypatch.setattr(apply, "script", lambda *_: "true\n")
     text = scenario("link: {rate: 100mbit, delay: 5ms, loss: 1%}")
-    result = Runner(loads(text).scenario, DockerEngine, Observer(), tmp_path).run()
+    result = run_on(engine_name, text, tmp_path)
     assert result.verdict is Verdict.INVALID
     assert "nobody delays the packets of queue 1" in result.problems[0].message
 
 
 def test_a_firewall_that_lets_everything_in_makes_the_run_invalid(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:
     original = admission.script
 
@@ -230,16 +238,16 @@ def test_a_firewall_that_lets_everything_in_makes_the_run_invalid(
 
     monkeypatch.setattr(admission, "script", open_to_all)
     text = scenario("", more=", firewall: {accept: [23456]}")
-    result = Runner(loads(text).scenario, DockerEngine, Observer(), tmp_path).run()
+    result = run_on(engine_name, text, tmp_path)
     assert result.verdict is Verdict.INVALID
     assert "of a should be refused, it is silent" in result.problems[0].message
 
 
 def test_a_port_that_nobody_has_taken_makes_the_run_invalid(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:
     monkeypatch.setattr(admission, "script", lambda _: "true\n")
     text = scenario("", more=", ports_in_use: [29500]")
-    result = Runner(loads(text).scenario, DockerEngine, Observer(), tmp_path).run()
+    result = run_on(engine_name, text, tmp_path)
     assert result.verdict is Verdict.INVALID
     assert "port 29500 of a should be answered, it is refused" in result.problems[0].message

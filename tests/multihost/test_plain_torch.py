@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from conftest import CommandLine
+
+pytestmark = pytest.mark.docker
 
 SCRIPT = """
 import os, torch, torch.distributed as dist

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
     from conftest import CommandLine, Outcome
 
-    from fedtest.engine.base import RunTag
-    from fedtest.engine.docker.engine import DockerEngine
+    from fedtest.engine.base import Engine, RunTag
 
 HOSTS = """
 fedtest: 1
@@ -121,7 +120,7 @@ def test_a_circle_is_an_error_of_the_scenario(fedtest: CommandLine) -> None:
     assert "one starts only after two, two starts only after one" in done.err
 
 
-def test_a_process_that_has_ended_can_be_started_again(engine: DockerEngine, run: RunTag) -> None:
+def test_a_process_that_has_ended_can_be_started_again(engine: Engine, run: RunTag) -> None:
     text = f"""{HOSTS}processes: {{p: {{hosts: [a], run: "echo $$; exit 3"}}}}\n"""
     scenario = loads(text).scenario
     plan = make_plan(scenario, choose(scenario, run.id, ()))

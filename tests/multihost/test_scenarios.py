@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
 
 import pytest
 from conftest import CommandLine, left_behind
 
 from fedtest.bundle import shipped_scenarios
-
-if TYPE_CHECKING:
-    from fedtest.engine.docker.client import DockerClient
+from fedtest.scenario.load import load
 
 
 @pytest.mark.alone
 @pytest.mark.parametrize("name", shipped_scenarios())
-def test_a_shipped_scenario_passes(fedtest: CommandLine, client: DockerClient, name: str) -> None:
+def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
+    if fedtest.engine == "netns" and find_spec("torchvision") is None:
+        pytest.skip("this environment has not the extra `node`")
+    scenario = load(f"scenarios/{name}.yaml").scenario
+    if fedtest.engine == "netns" and (scenario.image or scenario.build):
+        pytest.skip("it is of images, which only Docker has")
     done = fedtest("run", f"scenarios/{name}.yaml")
     assert done.code == 0, done.out + done.err
     result = done.result
     assert result["verdict"] == "passed"
     assert result["checks"]
     assert all(check["passed"] for check in result["checks"])
-    assert left_behind(client, result["id"]) == []
+    assert left_behind(result["id"]) == []
 
 
 TWO_HOSTS = """
@@ -70,6 +73,7 @@ def test_processes_are_a_plain_user_and_names_resolve_on_the_chosen_network(
     assert f'"{address}/' in plan.partition('"network": "mgmt"')[2]
 
 
+@pytest.mark.docker
 def test_an_image_of_the_users_own_needs_neither_python_nor_iproute2(
     fedtest: CommandLine,
 ) -> None:
@@ -79,6 +83,7 @@ def test_an_image_of_the_users_own_needs_neither_python_nor_iproute2(
     assert done.code == 0, done.out + done.err
 
 
+@pytest.mark.docker
 def test_an_image_of_the_users_own_is_built_on_ours(fedtest: CommandLine) -> None:
     directory = fedtest.directory / "mine"
     directory.mkdir()
@@ -92,6 +97,7 @@ def test_an_image_of_the_users_own_is_built_on_ours(fedtest: CommandLine) -> Non
     assert "a p| mine" in done.out
 
 
+@pytest.mark.docker
 def test_an_image_that_cannot_be_had_makes_the_run_invalid(fedtest: CommandLine) -> None:
     text = TWO_HOSTS.format(name="s", run="sleep 0", deadline="60s")
     mine = fedtest.directory / "mine"
@@ -151,7 +157,7 @@ checks:
 
 
 def test_a_process_that_overruns_its_deadline_fails_the_run_and_is_named(
-    fedtest: CommandLine, client: DockerClient
+    fedtest: CommandLine,
 ) -> None:
     run = "\"echo still waiting; trap '' TERM; while :; do sleep 1; done\""
     file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run=run, deadline="2s"))
@@ -159,7 +165,7 @@ def test_a_process_that_overruns_its_deadline_fails_the_run_and_is_named(
     assert done.code == 1, done.out + done.err
     assert "p on a: still running after its deadline of 2 s" in done.out
     assert "still waiting" in done.out
-    assert left_behind(client, done.result["id"]) == []
+    assert left_behind(done.result["id"]) == []
 
 
 PYTHON = """

@@ -6,11 +6,12 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from comm_ranks import Ranks
 from ranks import Start
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,9 @@ def port() -> Iterator[int]:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("", 0))
         yield holder.getsockname()[1]
+
+
+other_port = port  # a second one
 
 
 @pytest.fixture
@@ -107,3 +111,19 @@ def few_mnist(real_mnist: Path, tmp_path: Path) -> Path:
                 values = file.read(head + size)[head:]
             _idx(raw / source.name, shape, values)
     return tmp_path / "few"
+
+
+@pytest.fixture
+def ranks(port: int) -> Iterator[Callable[..., Ranks]]:
+    """Start `case` on so many ranks: `ranks(case, 2, *arguments)`; they are gone afterwards."""
+    started: list[Ranks] = []
+
+    def run(
+        case: Callable[..., object], size: int, *arguments: object, **environment: str
+    ) -> Ranks:
+        started.append(Ranks(case, size, port, *arguments, **environment))
+        return started[-1]
+
+    yield run
+    for each in started:
+        each.end()

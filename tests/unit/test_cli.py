@@ -163,7 +163,8 @@ def test_no_engine_is_invalid_and_told_with_what_was_tried(
 ) -> None:
     nobody = f"unix://{tmp_path}/nobody.sock"
     path = file(scenario("true"))
-    shown = python("-m", "fedtest", "run", "--runs", runs, path, DOCKER_HOST=nobody)
+    shown = python("-m", "fedtest", "run", "--engine", "docker", "--runs", runs, path,
+                   DOCKER_HOST=nobody)  # fmt: skip
     assert shown.returncode == ExitCode.INVALID
     assert "nobody.sock" in shown.stdout
     assert "Traceback" not in shown.stdout + shown.stderr
@@ -172,7 +173,8 @@ def test_no_engine_is_invalid_and_told_with_what_was_tried(
 
 @pytest.mark.parametrize("command", ["engine", "clean"])
 def test_other_commands_without_an_engine_are_invalid_too(command: str, tmp_path: Path) -> None:
-    shown = python("-m", "fedtest", command, DOCKER_HOST=f"unix://{tmp_path}/nobody.sock")
+    nobody = f"unix://{tmp_path}/nobody.sock"
+    shown = python("-m", "fedtest", command, "--engine", "docker", DOCKER_HOST=nobody)
     assert shown.returncode == ExitCode.INVALID
     assert "nobody.sock" in shown.stderr
     assert "Traceback" not in shown.stderr

@@ -30,8 +30,18 @@ FORBIDDEN = {
     "fedtest.subnets": ("fedtest.engine", "fedtest.run", "fedtest.reporters"),
     "fedtest.data": ("fedtest.scenario", "fedtest.engine", "fedtest.run", "fedtest.reporters"),
     "fedtest.engine": ("fedtest.scenario", "fedtest.run", "fedtest.reporters"),
-    "fedtest.run": ("fedtest.engine.docker", "fedtest.engine.fake", "fedtest.reporters"),
-    "fedtest.reporters": ("fedtest.scenario", "fedtest.engine.docker", "docker"),
+    "fedtest.run": (
+        "fedtest.engine.docker",
+        "fedtest.engine.netns",
+        "fedtest.engine.fake",
+        "fedtest.reporters",
+    ),
+    "fedtest.reporters": (
+        "fedtest.scenario",
+        "fedtest.engine.docker",
+        "fedtest.engine.netns",
+        "docker",
+    ),
 }
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from fedtest.plan import BuildSpec
 
-NODE_SIDE = ("__init__.py", "values.py", "probe", "ring")
+NODE_SIDE = ("__init__.py", "values.py", "comm", "probe", "ring")
 """What of fedtest goes into the node image; .dockerignore has the same for `docker build`."""
 
 SPY = "fedtest/probe/py-spy"

@@ -1,0 +1,193 @@
+"""One of two ranks that benchmarks/comm.py starts, on hosts with FedLab; prints its numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import distributed as dist
+
+from fedtest.comm import DistNetwork, MessageCode, wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MARK = "comm-benchmark "  # what the line with the numbers begins with
+TOTAL = 25_000_000  # elements of float32: 100 MB
+
+
+def sizes(count: int, total: int) -> list[int]:
+    """`count` sizes that add up to `total`, uneven as a network's layers are."""
+    weights = [1 + (number * 7919) % 97 for number in range(count)]
+    found = [total * weight // sum(weights) for weight in weights]
+    found[-1] += total - sum(found)
+    return found
+
+
+class Fedtest:
+    """Ours, over the default group."""
+
+    def __init__(self, host: str, port: int, rank: int) -> None:
+        self.network = DistNetwork((host, port), 2, rank, timeout=300)
+        self.network.init_network_connection()
+        self.other = 1 - rank
+
+    def send(self, tensors: Any) -> None:
+        self.network.send(tensors, MessageCode.ParameterUpdate, dst=self.other)
+
+    def recv(self, _: Any) -> Any:
+        return self.network.recv(src=self.other)[2]
+
+
+class FedLab:
+    """Theirs, with its own header, slices and content, over a second group."""
+
+    def __init__(self, rank: int, group: Any) -> None:
+        from fedlab.core.communicator import processor  # noqa: PLC0415 - a peer, where it is
+
+        class On:
+            """torch.distributed, on the second group."""
+
+            @staticmethod
+            def send(tensor: torch.Tensor, dst: int) -> None:
+                dist.send(tensor, dst, group=group)
+
+            @staticmethod
+            def recv(tensor: torch.Tensor, src: int | None = None) -> int:
+                return dist.recv(tensor, src, group=group)
+
+        processor.dist = On
+        self.package, self.processor = processor.Package, processor.PackageProcessor
+        self.other = 1 - rank
+
+    def send(self, tensors: Any) -> None:
+        self.processor.send_package(self.package(2, tensors), dst=self.other)
+
+    def recv(self, _: Any) -> Any:
+        return self.processor.recv_package(src=self.other)[2]
+
+
+class Bare:
+    """The limit: the same bytes in as many messages."""
+
+    def __init__(self, rank: int, group: Any) -> None:
+        self.group = group
+        self.other = 1 - rank
+        self.ready: tuple[Any, list[torch.Tensor]] = (self, [])  # of one content
+
+    def parts(self, tensors: Any) -> list[torch.Tensor]:
+        """The messages, made beforehand: what making them costs is not bare."""
+        if self.ready[0] is not tensors:
+            listed = [tensors] if isinstance(tensors, torch.Tensor) else tensors or []
+            slices = [n for t in listed for n in wire.slices_of(t.shape, t.numel())]
+            messages = [torch.zeros(5, dtype=torch.int32)]
+            if listed:
+                messages += [wire.int32(slices), torch.cat([t.view(-1) for t in listed])]
+            self.ready = tensors, messages
+        return self.ready[1]
+
+    def send(self, tensors: Any) -> None:
+        for part in self.parts(tensors):
+            dist.send(part, self.other, group=self.group)
+
+    def recv(self, tensors: Any) -> Any:
+        got = [torch.empty(part.shape, dtype=part.dtype) for part in self.parts(tensors)]
+        for part in got:
+            dist.recv(part, self.other, group=self.group)
+        return got
+
+
+def peak() -> int:
+    """The largest resident memory since the last call, in bytes."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+def resident() -> int:
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--rank", type=int, required=True)
+    parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--elements", type=int, default=TOTAL)
+    given = parser.parse_args()
+    measure(given.host, given.port, given.rank, given.rounds, given.elements)
+
+
+def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
+    """All cases, and a line with the numbers."""
+    logging.disable(logging.CRITICAL)  # FedLab tells of each package
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    ours = Fedtest(host, port, rank)
+    group, beat = dist.new_group([0, 1]), dist.new_group([0, 1])
+    peers = {"fedtest": ours, "bare": Bare(rank, group), "fedlab": FedLab(rank, group)}
+    times: dict[str, dict[str, list[float]]] = {}
+    memory: dict[str, dict[str, float]] = {}
+
+    def timed(call: Callable[[], Any], repeat: int) -> float:
+        dist.barrier(group=beat)
+        began = time.perf_counter()
+        for _ in range(repeat):
+            call()
+        dist.barrier(group=beat)
+        return (time.perf_counter() - began) / repeat
+
+    def one_way(peer: Any, content: Any) -> Callable[[], Any]:
+        return (lambda: peer.send(content)) if rank == 0 else (lambda: peer.recv(content))
+
+    def there_and_back(peer: Any) -> Callable[[], Any]:
+        def call() -> None:
+            (peer.send, peer.recv)[rank](None)
+            (peer.recv, peer.send)[rank](None)
+
+        return call
+
+    def case(name: str, content: Any, repeat: int, among: tuple[str, ...] = ()) -> None:
+        found = times.setdefault(name, {peer: [] for peer in among or peers})
+        for round_number in range(rounds + 1):
+            for peer in found:
+                if content is None:
+                    call = there_and_back(peers[peer])
+                else:
+                    call = one_way(peers[peer], content)
+                peers["bare"].parts(content)
+                before = resident()
+                peak()
+                seconds = timed(call, repeat)
+                if round_number:  # the first warms up
+                    found[peer].append(seconds)
+                if repeat == 1:
+                    used = (peak() - before) / (4 * total)
+                    by = memory.setdefault(name, {})
+                    by[peer] = max(used, by.get(peer, 0.0))
+
+    case("100 MB, 1 tensor", torch.rand(total), 1)
+    for count in (62, 161):
+        case(f"100 MB, {count} tensors", [torch.rand(size) for size in sizes(count, total)], 1)
+    # FedLab copies everything at each append: 10,000 times 50 MB on average.
+    many = [torch.rand(total // 10_000) for _ in range(10_000)]
+    case("100 MB, 10,000 tensors", many, 1, ("fedtest", "bare"))
+    del many
+    case("1 KB message", torch.rand(256), 2000)
+    case("empty, there and back", None, 1000)
+    ours.network.close_network_connection()
+    numbers = {"times": times, "memory": memory, "torch": torch.__version__}
+    print(MARK + json.dumps(numbers), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""One rank's end of a process group: an outbox for each other rank, and the arrivals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fedtest.comm.arrivals import Arrivals
+from fedtest.comm.errors import ArgumentError, NotConnected, PeerError, PeerLost, one_line
+from fedtest.comm.heartbeat import Heartbeat
+from fedtest.comm.memory import Stage
+from fedtest.comm.outbox import Outbox
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping, Sequence
+
+    from fedtest.comm.inbox import Received
+    from fedtest.comm.outgoing import Outgoing
+
+_VERDICT = 2.0  # seconds for the heartbeat to tell a farewell from a death
+_GRACE = 1.0  # seconds for what a dead rank had sent to be read
+_CLOSING = 2.0  # seconds for threads to end when Gloo lets go of them
+_NO_TAG = 0x7FEDBEA7  # nothing is ever sent with it
+
+
+class Endpoint:
+    """Sends and receives packages. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        group: Any,
+        *,
+        limit: int,
+        ahead: bool,
+        links: Mapping[int, socket.socket] | None = None,
+        heartbeat: float = 5.0,
+    ) -> None:
+        self.group = group
+        self.rank: int = group.rank()
+        self.size: int = group.size()
+        self.limit = limit
+        self.stage = Stage()
+        self.lost: dict[int, PeerLost] = {}
+        self.closed = False
+        self._lock = threading.Lock()
+        self._outboxes: dict[int, Outbox] = {}
+        self._heartbeat = Heartbeat(links, heartbeat, self._gone) if links else None
+        self._arrivals = Arrivals(
+            group, self.rank, self.size, limit=limit, ahead=ahead, explain=self._explain
+        )
+
+    def send(
+        self, outgoing: Outgoing, destinations: Sequence[int], seconds: float, done: list[int]
+    ) -> None:
+        """Send to each of `destinations`; those that took it, or will, are put into `done`.
+
+        Returns when all have taken it; a small package is under way by then.
+        Raises the first PeerError after the last destination has been tried,
+        with a note of the others.
+        """
+        deadline = time.monotonic() + seconds
+        errors: list[PeerError] = []
+        posted = []
+        for peer in destinations:
+            outbox = self._outbox(peer)
+            try:
+                posted.append((outbox, peer, outbox.post(outgoing, deadline, seconds)))
+            except PeerError as error:
+                errors.append(error)
+        for outbox, peer, sending in posted:
+            try:
+                if not outgoing.eager:
+                    outbox.wait(sending, deadline, seconds)
+                done.append(peer)
+            except PeerError as error:
+                errors.append(error)
+        late = any(not sending.done for _, _, sending in posted)
+        if outgoing.staged is not None and not late:
+            self.stage.give(outgoing.staged)
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(str(other))
+            raise errors[0]
+
+    def receive(self, src: int | None, seconds: float) -> Received:
+        """The next package from `src` or any rank. Raises PeerError or PackageError."""
+        return self._arrivals.receive(src, seconds)
+
+    def close(self, seconds: float) -> None:
+        """Wait until what is under way has left, then end all threads and connections.
+
+        Raises the first PeerError of a rank that has not taken all, after everything
+        else has been closed.
+        """
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+            outboxes = dict(self._outboxes)
+        deadline = time.monotonic() + seconds
+        errors = []
+        for peer, outbox in outboxes.items():
+            try:
+                if peer not in self.lost:
+                    outbox.flush(deadline, seconds)
+            except PeerError as error:
+                errors.append(error)
+            outbox.close()
+        self._arrivals.close()
+        if self._heartbeat is not None:
+            self._heartbeat.close()
+        self._release()
+        if errors:
+            for other in errors[1:]:
+                errors[0].add_note(str(other))
+            raise errors[0]
+
+    def _release(self) -> None:
+        """Have Gloo let go of the threads that wait for messages.
+
+        It does so when a wait of its own expires: that closes all connections
+        of the group. A thread in the middle of a transfer from a dead rank
+        stays; it does no harm.
+        """
+        for peer in (peer for peer in range(self.size) if peer != self.rank):
+            if not self._arrivals.waiting():
+                return
+            try:
+                work = self.group.recv([torch.empty(1)], peer, _NO_TAG)
+                work.wait(timedelta(milliseconds=1))
+            except RuntimeError:
+                continue  # that is what it is for
+        deadline = time.monotonic() + _CLOSING
+        for thread in self._arrivals.waiting():
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _outbox(self, peer: int) -> Outbox:
+        if not 0 <= peer < self.size or peer == self.rank:
+            raise ArgumentError(f"dst={peer}: this is rank {self.rank} of {self.size}")
+        with self._lock:
+            if self.closed:
+                raise NotConnected("the network is closed")
+            outbox = self._outboxes.get(peer)
+            if outbox is None:
+                outbox = Outbox(self.group, self.rank, peer, self._explain)
+                self._outboxes[peer] = outbox
+            return outbox
+
+    def _explain(self, peer: int, error: Exception | None) -> PeerLost:
+        """Why transfers with `peer` fail; `error` is what Gloo said."""
+        known = self.lost.get(peer)
+        if known is None:
+            closed: bool | None = None
+            why = "its connection closed"
+            if self._heartbeat is not None and peer in self._heartbeat:
+                verdict = self._heartbeat.verdict(peer, _VERDICT)
+                closed = verdict == ""
+                why = "it has closed its network" if closed else verdict or why
+            words = f" ({one_line(error)})" if error is not None and not closed else ""
+            known = PeerLost(f"rank {peer} is gone: {why}{words}", peer, closed=closed)
+            known.__cause__ = error
+            known = self.lost.setdefault(peer, known)
+        again = PeerLost(str(known), peer, closed=known.closed)
+        again.__cause__ = known.__cause__
+        return again
+
+    def _gone(self, peer: int, why: str) -> None:
+        """The heartbeat has found that `peer` is gone."""
+        lost = self.lost.setdefault(
+            peer, PeerLost(f"rank {peer} is gone: {why}", peer, closed=False)
+        )
+        with self._lock:
+            outbox = self._outboxes.get(peer)
+        if outbox is not None:
+            outbox.fail()
+        # What it had sent may still be on its way through Gloo.
+        timer = threading.Timer(_GRACE, self._arrivals.fail, (peer, lost))
+        timer.daemon = True
+        timer.start()

@@ -1,0 +1,114 @@
+"""A package that is ready for the wire: everything is checked before the first byte goes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedtest.comm import codes, tensors, wire
+from fedtest.comm.errors import PackageError
+from fedtest.comm.memory import Stage, empty
+
+if TYPE_CHECKING:
+    import torch
+
+    from fedtest.comm.codes import MessageCode
+    from fedtest.comm.package import Package
+
+EAGER_BYTES = 1 << 20
+"""Packages with a content up to this size are copied and sent in the background."""
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """What goes out; the ranks are put into the header when it does."""
+
+    code: int
+    dtype: int
+    slices: torch.Tensor | None
+    content: torch.Tensor | None
+    staged: torch.Tensor | None = None  # memory to give back to the stage afterwards
+
+    @property
+    def volume(self) -> int:
+        """Bytes of content."""
+        return 0 if self.content is None else self.content.numel() * self.content.element_size()
+
+    @property
+    def eager(self) -> bool:
+        """Whether the sender need not wait: the content is a small copy."""
+        return self.volume <= EAGER_BYTES
+
+    def header(self, sender: int, receiver: int) -> torch.Tensor:
+        length = 0 if self.slices is None else self.slices.numel()
+        return wire.int32([sender, receiver, length, self.code, self.dtype])
+
+
+def prepare(
+    content: object,
+    code: MessageCode | int | None,
+    *,
+    strict: bool,
+    limit: int,
+    stage: Stage,
+    stacklevel: int = 2,
+) -> Outgoing:
+    """Make `content` ready. Raises PackageError.
+
+    A large contiguous tensor is not copied: it must not change until it is sent.
+    """
+    value = codes.message_code(code).value
+    found = tensors.as_list(content)
+    if not found:
+        return Outgoing(value, codes.NO_DTYPE, None, None)
+    dtype = found[0].dtype
+    kind = codes.dtype_code(dtype)
+    numbers: list[int] = []
+    for tensor in found:
+        numbers += wire.slices_of(tensor.shape, tensor.numel())
+    size = _check(wire.Header(-1, -1, len(numbers), value, kind), numbers, limit)
+    slices = wire.int32(numbers)
+    if size > EAGER_BYTES and len(found) == 1:
+        flat = tensors.borrowed(found[0])
+        if flat is not None:
+            return Outgoing(value, kind, slices, flat)
+    staged = stage.take(size) if size > EAGER_BYTES else None
+
+    def allocate(elements: int, dtype: torch.dtype) -> torch.Tensor:
+        return empty(elements, dtype) if staged is None else staged[:size].view(dtype)
+
+    flat = tensors.flat(found, dtype, strict=strict, allocate=allocate, stacklevel=stacklevel + 1)
+    return Outgoing(value, kind, slices, flat, staged)
+
+
+def of_package(package: Package, limit: int) -> Outgoing:
+    """The same for a Package, whatever was done to its attributes. Raises PackageError."""
+    if package.header.numel() != wire.HEADER_SIZE:
+        raise PackageError(f"a header has the shape (5,), not {tuple(package.header.shape)}")
+    code = int(package.header[wire.CODE])
+    codes.message_code(code)
+    content = package.content
+    if not package.slices:
+        if content is not None:
+            raise PackageError("a package with content but without slices")
+        return Outgoing(code, codes.NO_DTYPE, None, None)
+    if content is None:
+        raise PackageError("a package with slices but without content")
+    tensors.check(content)
+    kind = codes.dtype_code(content.dtype)
+    numbers = [int(number) for number in package.slices]
+    size = _check(wire.Header(-1, -1, len(numbers), code, kind), numbers, limit)
+    if content.numel() * content.element_size() != size:
+        raise PackageError(
+            f"the slices are of {size} bytes, the content has "
+            f"{content.numel() * content.element_size()}"
+        )
+    flat = tensors.borrowed(content)
+    if flat is None or size <= EAGER_BYTES:
+        flat = tensors.flat([content], content.dtype, strict=True)
+    return Outgoing(code, kind, wire.int32(numbers), flat)
+
+
+def _check(header: wire.Header, slices: list[int], limit: int) -> int:
+    wire.check_header(header)
+    return wire.check_size(wire.check_slices(slices), header.dtype, limit)

@@ -1,0 +1,107 @@
+"""Tensors as callers have them, made into the one flat content of a package."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+import torch
+
+from fedtest.comm import coercion
+from fedtest.comm.codes import dtype_code, name
+from fedtest.comm.errors import PackageError
+from fedtest.comm.memory import empty
+from fedtest.comm.wire import MAX_DIMENSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+def as_list(content: object) -> list[torch.Tensor]:
+    """The tensors of `content`: None, a tensor, or a list or tuple of tensors, checked.
+
+    Raises PackageError, also for a kind of tensor that cannot be sent.
+    """
+    if content is None:
+        return []
+    if isinstance(content, torch.Tensor):
+        check(content)
+        return [content]
+    if not isinstance(content, (list, tuple)):
+        raise PackageError(
+            "content must be a tensor, a list or a tuple of tensors, or None, "
+            f"not {_kind(content)}{_hint(content)}"
+        )
+    for position, tensor in enumerate(content):
+        if not isinstance(tensor, torch.Tensor):
+            raise PackageError(
+                f"content[{position}] must be a tensor, not {_kind(tensor)}{_hint(tensor)}"
+            )
+        check(tensor)
+    return list(content)
+
+
+def check(tensor: torch.Tensor) -> None:
+    """Raise PackageError unless `tensor` can be sent."""
+    dtype = tensor.dtype
+    if tensor.is_quantized:
+        raise PackageError(f"a quantised tensor ({name(dtype)}) cannot be sent: dequantize() it")
+    dtype_code(dtype)
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        raise PackageError(f"a {layout} tensor cannot be sent: make it dense first")
+    if tensor.device.type != "cpu":
+        what = "it has no values" if tensor.is_meta else "move it with cpu()"
+        raise PackageError(f"a tensor on {tensor.device} cannot be sent: {what}")
+    if tensor.dim() > MAX_DIMENSIONS:
+        raise PackageError(f"a tensor of {tensor.dim()} dimensions: at most {MAX_DIMENSIONS}")
+
+
+def borrowed(tensor: torch.Tensor) -> torch.Tensor | None:
+    """The memory of `tensor` as it is, flat; None if it is not one piece in order."""
+    if tensor.is_contiguous() and not tensor.is_neg():
+        return tensor.detach().view(-1)
+    return None
+
+
+def flat(
+    tensors: Sequence[torch.Tensor],
+    dtype: torch.dtype,
+    *,
+    strict: bool,
+    allocate: Callable[[int, torch.dtype], torch.Tensor] | None = None,
+    stacklevel: int = 2,
+) -> torch.Tensor:
+    """A copy of all elements of `tensors`, in order, as one 1-d tensor of `dtype`.
+
+    `allocate` gives the memory, for so many elements (default: new). Each dtype
+    that can lose something is warned of once; `strict` raises CoercionError.
+    """
+    total = sum(tensor.numel() for tensor in tensors)
+    target = (allocate or empty)(total, dtype)
+    losses = coercion.Losses(dtype, strict=strict)
+    place = target.data_ptr()
+    at = 0
+    with torch.no_grad():
+        for tensor in tensors:
+            count = tensor.numel()
+            if tensor.dtype is dtype and tensor.is_contiguous() and not tensor.is_neg():
+                # Not copy_(): its threads would fight with Gloo's for the processors.
+                size = count * dtype.itemsize
+                ctypes.memmove(place + at * dtype.itemsize, tensor.data_ptr(), size)
+            else:
+                part = target.narrow(0, at, count).view(tensor.shape)
+                part.copy_(tensor)
+                losses.note(tensor, part)
+            at += count
+    losses.tell(stacklevel + 1)
+    return target
+
+
+def _kind(thing: object) -> str:
+    kind = type(thing)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+
+
+def _hint(thing: object) -> str:
+    return ": give torch.from_numpy(array)" if hasattr(thing, "__array_interface__") else ""

@@ -1,0 +1,1 @@
+"""Hosts as network namespaces, without a daemon and without images."""

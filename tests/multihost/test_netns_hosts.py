@@ -1,0 +1,185 @@
+"""Hosts without Docker: apart from each other and from the machine, and gone without a trace."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import plain_user
+from engine_contract import DEADLINE, HOSTS, Listener, shell, two_networks
+from fedtest.engine.base import ProcessKey
+from fedtest.engine.netns import limits, state
+from fedtest.engine.netns.engine import NetnsEngine
+
+if TYPE_CHECKING:
+    from conftest import CommandLine
+
+    from fedtest.engine.base import Engine, RunTag
+
+pytestmark = pytest.mark.netns
+
+
+def up(engine: Engine, run: RunTag) -> None:
+    plan = two_networks(HOSTS)
+    engine.realise(plan, run, engine.prepare(plan, run, print), print, DEADLINE)
+
+
+def said(engine: Engine, run: RunTag, script: str, host: str = "a", user: str = "") -> str:
+    plan = shell(script, host)
+    if user:
+        plan = type(plan)(plan.name, plan.host, plan.argv, plan.env, user, None)
+    listener = Listener()
+    engine.start(run, [plan], listener, DEADLINE)
+    assert listener.wait_exit(ProcessKey(host, "p")) == 0, listener.text(
+        ProcessKey(host, "p"), "stderr"
+    )
+    return listener.text(ProcessKey(host, "p"))
+
+
+def test_every_namespace_is_the_hosts_own(engine: Engine, run: RunTag) -> None:
+    up(engine, run)
+    script = "for n in net mnt uts pid ipc; do readlink /proc/self/ns/$n; done"
+    told = [said(engine, run, script, host).split() for host in ("a", "b")]
+    own = Path("/proc/self/ns")
+    machine = [str((own / name).readlink()) for name in ("net", "mnt", "uts", "pid", "ipc")]
+    for one, other, here in zip(*told, machine, strict=True):
+        assert len({one, other, here}) == 3
+
+
+def test_a_host_has_its_own_files_where_the_scenario_writes_and_no_others(
+    engine: Engine, run: RunTag, tmp_path: Path
+) -> None:
+    (tmp_path / "of the machine").touch()
+    up(engine, run)
+    for place in ("/tmp", "/var/tmp", "/dev/shm", "~"):
+        said(engine, run, f"echo mine > {place}/file")
+        said(engine, run, f"test ! -e {place}/file", "b")
+    for place in ("/", "/etc", "/usr/bin", "/var/lib", "/sys", "/proc/sys/kernel"):
+        for user in ("1000:1000", "0:0"):
+            said(engine, run, f"! touch {place}/fedtest-was-here 2>/dev/null", user=user)
+        assert not Path(place, "fedtest-was-here").exists()
+    said(engine, run, "touch /home/fedtest-was-here /root/fedtest-was-here", user="0:0")
+    assert not [place for place in ("/home", "/root") if Path(place, "fedtest-was-here").exists()]
+    said(engine, run, f"test ! -e '{tmp_path}/of the machine'")
+    assert said(engine, run, "ps -e -o pid= | wc -l; hostname; id -u").split()[1:] == ["a", "1000"]
+
+
+def test_the_users_python_works_and_is_the_one_that_runs_fedtest(
+    engine: Engine, run: RunTag
+) -> None:
+    up(engine, run)
+    script = "python3 -c 'import sys, pydantic, fedtest; print(sys.executable, fedtest.__file__)'"
+    executable, package = said(engine, run, script).split()
+    assert Path(executable).parent == Path(sys.executable).parent
+    assert Path(package).is_file()
+
+
+def test_nothing_is_added_to_the_machines_own_namespaces(engine: Engine, run: RunTag) -> None:
+    def machine() -> tuple[object, ...]:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()
+        rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=False)
+        return (
+            # Others may make and remove what is theirs meanwhile.
+            [line for line in mounts if "fedtest" in line],
+            [path.name for path in Path("/sys/class/net").iterdir()
+             if re.fullmatch(r"(br|p)\d+|eth[1-9]|enps1|mgmt0", path.name)],
+            [line for line in rules.stdout.splitlines() if "fedtest" in line],
+        )  # fmt: skip
+
+    before = machine()
+    up(engine, run)
+    engine.condition(run, {"a": "iptables -A INPUT -j ACCEPT", "b": "true"}, DEADLINE)
+    assert machine() == before
+    engine.destroy(run.id, DEADLINE)
+    assert machine() == before
+
+
+def test_what_a_host_wrote_outlives_its_restart_but_not_what_was_in_memory(
+    engine: Engine, run: RunTag
+) -> None:
+    plan = two_networks(HOSTS)
+    prepared = engine.prepare(plan, run, print)
+    engine.realise(plan, run, prepared, print, DEADLINE)
+    said(engine, run, "echo saved > ~/checkpoint; echo lost > /dev/shm/buffer")
+    engine.power(run, {"a": "off"}, DEADLINE)
+    engine.realise(plan, run, prepared, print, DEADLINE)
+    assert said(engine, run, "cat ~/checkpoint; ls /dev/shm") == "saved\n"
+
+
+def test_another_process_with_the_same_tag_sees_the_same_hosts(engine: Engine, run: RunTag) -> None:
+    up(engine, run)
+    other = NetnsEngine()
+    try:
+        assert said(other, run, "hostname", "b") == "b\n"
+        other.power(run, {"a": "paused"}, DEADLINE)
+        engine.power(run, {"a": "on"}, DEADLINE)
+        assert other.destroy(run.id, DEADLINE) == 4
+    finally:
+        other.close()
+    assert engine.destroy(run.id, DEADLINE) == 0
+
+
+def test_a_way_out_is_refused_with_the_engine_that_has_one(fedtest: CommandLine) -> None:
+    text = (
+        "fedtest: 1\nname: out\nnetworks: {lan: {internal: false}}\n"
+        "hosts: {a: {nics: {lan: eth0}}}\nprocesses: {p: {hosts: [a], run: 'true'}}\n"
+    )
+    done = fedtest("run", fedtest.scenario("out", text))
+    assert done.code == 3
+    assert "--engine docker" in done.out
+
+
+def test_the_end_of_a_run_is_the_end_of_all_its_processes(engine: Engine, run: RunTag) -> None:
+    up(engine, run)
+    engine.start(run, [shell(f": {run.id}; sleep 600 & setsid sleep 600")], Listener(), DEADLINE)
+    engine.condition(run, {"b": f": {run.id}; sleep 600 >/dev/null 2>&1 &"}, DEADLINE)
+    keeper = state._keeper(state.RunPlace(run.id).path)
+    assert keeper is not None
+    assert len(below(keeper.pid)) >= 6
+    pids = below(keeper.pid)
+    engine.destroy(run.id, DEADLINE)
+    assert [pid for pid in pids if alive(pid)] == []
+    assert limits.tops(run.id) == []
+
+
+def below(keeper: int) -> list[int]:
+    """It and its descendants."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            parents[int(path.parent.name)] = int(text.rpartition(")")[2].split()[1])
+    found = [keeper]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+def test_a_plain_user_keeps_to_the_contract_too() -> None:
+    """By a user namespace: the same suite, run as a user who has no rights at all."""
+    here = Path(__file__).parent
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+             "--rootdir", str(here.parents[1]), "-c", str(here.parents[1] / "pyproject.toml"),
+             str(here / "test_engine_netns.py")]  # fmt: skip
+    # Not pytest's own directory: that is closed to others, by every session anew.
+    with tempfile.TemporaryDirectory() as home:
+        done = plain_user.run(words, Path(home))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
