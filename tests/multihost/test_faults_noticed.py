@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from fedtest.engine.base import RunTag
 
+pytestmark = pytest.mark.docker  # Whose scripts are tampered with.
+
 PROCESSES = """processes:
   short: {hosts: [b], run: "true"}
   work: {hosts: [a, b], run: sleep 300}
