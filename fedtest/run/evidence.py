@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.examine import Examined
     from fedtest.engine.snapshot import Snapshot, TcpSocket
+    from fedtest.links.counting import Counted
     from fedtest.plan import Plan, ProcessPlan
     from fedtest.run.fault_state import FaultState
     from fedtest.run.history import History
@@ -99,11 +100,16 @@ class ProcessState:
                 history.take(value, at)
 
 
+PairKey = tuple[str, str, Literal["tx", "rx"], str]
+"""A host, a network, sent or received, and the peer."""
+
+
 @dataclass
 class Evidence:
     """`before` and `after`: each host when all were ready, and when all processes had ended.
 
     `examined`: what was looked at from beside hosts. `faults`: what became of each, by id.
+    `pairs`: what went between two hosts; `made_anew`: hosts that faults have restarted.
     """
 
     plan: Plan
@@ -112,6 +118,8 @@ class Evidence:
     after: dict[str, Snapshot] = field(default_factory=dict)
     examined: dict[str, Examined] = field(default_factory=dict)
     faults: dict[str, FaultState] = field(default_factory=dict)
+    pairs: dict[PairKey, Counted] = field(default_factory=dict)
+    made_anew: set[str] = field(default_factory=set)
     _ours: set[tuple[str, int]] = field(default_factory=set)
 
     def looked_beside(self, examined: Mapping[str, Examined]) -> None:
@@ -124,6 +132,7 @@ class Evidence:
 
         `last`: as it was seen before; `fresh`: as it was read back after.
         """
+        self.made_anew.add(host)
         old = self.before[host].interfaces
         interfaces = {}
         for name, now in fresh.interfaces.items():

@@ -38,6 +38,7 @@ from fedtest.run.faults.provide import provide_faults, refuse_impossible_faults
 from fedtest.run.interrupt import Interruption
 from fedtest.run.observer import Tolerant
 from fedtest.run.outcome import CODES, fault_results, process_results, verdict_of
+from fedtest.run.pairs import Pairs
 from fedtest.run.postmortem import at_the_end
 from fedtest.run.readback import compare_again
 from fedtest.run.result import (
@@ -192,8 +193,11 @@ class Runner:
             self._versions["links"] = bring_up.links
             self._directory.json("versions.json", self._versions)
         repeated = Repeated(self._scenario, evidence, self._clock)
+        pairs = Pairs(engine, self._tag, evidence.plan, self._scenario.checks)
+        pairs.start()
         self._processes(engine, prepared, evidence, bring_up, repeated)
         with self._stage("checks"):
+            pairs.read(evidence)
             self._judge(engine, evidence, repeated)
         if verdict_of(self._checks, self._problems) is Verdict.FAILED:
             self._saved = at_the_end(evidence, self._directory, self._saved)

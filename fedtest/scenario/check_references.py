@@ -75,6 +75,12 @@ def _reach(draft: Draft, loc: Loc, check: ReachCheck) -> Iterator[Finding]:
 
 def _traffic(draft: Draft, loc: Loc, check: TrafficCheck) -> Iterator[Finding]:
     yield from known((*loc, "network"), "network", check.network, draft.networks)
+    if check.peer is not None:
+        yield from known((*loc, "peer"), "host", check.peer, draft.hosts)
+        yield from attached(draft, (*loc, "peer"), check.peer, check.network)
+        if check.peer == check.host:
+            message = "a host is no peer of its own"
+            yield Finding((*loc, "peer"), message, found=shown(check.peer), allowed="another host")
     if check.host is not None:
         yield from known((*loc, "host"), "host", check.host, draft.hosts)
         yield from attached(draft, (*loc, "host"), check.host, check.network)

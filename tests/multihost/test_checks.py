@@ -81,6 +81,10 @@ HOLD = """
   - value: {process: server, name: received, monotonic: increasing}
   - value: {process: server, name: received, across: {sum: ">= 1000000"}}
   - bytes: {host: b, network: data, direction: tx, min: 1MB}
+  - bytes: {host: b, network: data, direction: tx, peer: a, min: 1MB}
+  - bytes: {host: a, network: data, direction: rx, peer: b, min: 1MB}
+  - bytes: {host: b, network: mgmt, direction: tx, peer: a, max: 10kB}
+  - packets: {host: a, network: data, direction: tx, peer: b, min: 10}
   - packets: {host: a, network: data, direction: rx, min: 10}
   - packets: {host: b, network: mgmt, direction: tx, max: 100}
   - sockets: {process: client, local: "${{ nics.data.ip }}", remote: data}
@@ -109,6 +113,8 @@ FAIL = """
   - value: {process: server, name: received, across: {sum: "> 1000000"}}
   - bytes: {host: b, network: mgmt, direction: tx, min: 1MB}
   - packets: {host: b, network: mgmt, direction: tx, min: 100}
+  - bytes: {host: b, network: data, direction: tx, peer: a, max: 500kB}
+  - packets: {group: pair, network: mgmt, direction: rx, peer: a, min: 100}
   - sockets: {process: client, local: "${{ nics.mgmt.ip }}"}
   - sockets: {process: client, remote: mgmt}
   - sockets: {process: server, listen: {port: 5000, local: "0.0.0.0"}}

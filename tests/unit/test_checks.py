@@ -11,6 +11,7 @@ import pytest
 
 from checking import SCENARIO, Case
 from fedtest.engine.snapshot import TcpSocket
+from fedtest.links.counting import Counted
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import Looks, looks
 from fedtest.run.checks.repeated import Repeated
@@ -211,6 +212,20 @@ class TestBytes:
         case.traffic({("a", "mgmt0"): 5_000_000, ("b", "mgmt0"): 5_000_000})
         case.evidence.before = dict(case.evidence.after)
         assert case.check(self.MAX).found == "0 B on all 2 hosts"
+
+    def test_between_two_hosts_it_is_what_rules_have_counted(self, case: Case) -> None:
+        text = "bytes: {group: ring, network: data, direction: tx, peer: b, min: 5MB}"
+        unknown = case.check(text)
+        assert not unknown.passed
+        assert unknown.details == (
+            "a: what goes between it and b is not known: it could not be read",
+        )
+        case.evidence.pairs["a", "data", "tx", "b"] = Counted(5_000_000, 100)
+        result = case.check(text)
+        assert result.passed
+        assert result.expected == "each host sent at least 5 MB to b on data"
+        assert result.found == "a: 5 MB"
+        assert not case.check(text.replace("5MB", "6MB")).passed
 
     def test_an_interface_that_is_gone_fails_and_is_named(self, case: Case) -> None:
         case.traffic({("a", "eth0"): 9_000_000})

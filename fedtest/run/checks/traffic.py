@@ -19,35 +19,52 @@ def check_traffic(check: TrafficCheck, evidence: Evidence) -> Finding:
     counts: dict[str, int] = {}
     missing = []
     for host in hosts_of(check, evidence):
-        interface = next(
-            item.interface
-            for item in evidence.plan.host(host).attachments
-            if item.network == check.network
-        )
-        before = evidence.before[host].interfaces.get(interface)
-        after = evidence.after[host].interfaces.get(interface)
-        if before is None or after is None:
-            missing.append(f"{host}: interface {interface} is gone, and its counters with it")
+        if host == check.peer:
             continue
-        count = _count(check, after) - _count(check, before)
-        if count < 0:
-            missing.append(f"{host}: the counters of {interface} began anew: it was made again")
-            continue
-        counts[host] = count
+        count = _between(check, evidence, host) if check.peer else _through(check, evidence, host)
+        if isinstance(count, str):
+            missing.append(f"{host}: {count}")
+        else:
+            counts[host] = count
     low = check.min if check.min is not None else 0
     high = check.max if check.max is not None else max(counts.values(), default=0)
     amount = packets if isinstance(check, PacketsCheck) else size
     bounds = [f"at least {amount(check.min)}"] if check.min is not None else []
     bounds += [f"at most {amount(check.max)}"] if check.max is not None else []
     verb = "sent" if check.direction == "tx" else "received"
+    whom = f" {'to' if verb == 'sent' else 'from'} {check.peer}" if check.peer else ""
     return Finding(
         passed=all(low <= count <= high for count in counts.values())
         and not missing
         and bool(counts),
-        expected=f"each host {verb} {' and '.join(bounds)} on {check.network}",
+        expected=f"each host {verb} {' and '.join(bounds)}{whom} on {check.network}",
         found=by_host({host: amount(count) for host, count in counts.items()}),
         details=missing,
     )
+
+
+def _through(check: TrafficCheck, evidence: Evidence, host: str) -> int | str:
+    """By the interface's own counters; or why that cannot be said."""
+    interface = next(
+        item.interface
+        for item in evidence.plan.host(host).attachments
+        if item.network == check.network
+    )
+    before = evidence.before[host].interfaces.get(interface)
+    after = evidence.after[host].interfaces.get(interface)
+    if before is None or after is None:
+        return f"interface {interface} is gone, and its counters with it"
+    count = _count(check, after) - _count(check, before)
+    return count if count >= 0 else f"the counters of {interface} began anew: it was made again"
+
+
+def _between(check: TrafficCheck, evidence: Evidence, host: str) -> int | str:
+    """By rules in the host; or why that cannot be said."""
+    found = evidence.pairs.get((host, check.network, check.direction, check.peer or ""))
+    if found is None:
+        why = "it was made again" if host in evidence.made_anew else "it could not be read"
+        return f"what goes between it and {check.peer} is not known: {why}"
+    return found.packets if isinstance(check, PacketsCheck) else found.bytes
 
 
 def _count(check: TrafficCheck, interface: Interface) -> int:

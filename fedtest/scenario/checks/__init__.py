@@ -72,6 +72,10 @@ class Check(Part):
             return self
         if self.always and self.eventually is not None:
             raise refuse("both eventually and always", allowed="at most one of them")
+        traffic = self.bytes or self.packets
+        if traffic is not None and traffic.peer is not None:
+            message = "what goes between two hosts is counted at the end"
+            raise refuse(message, allowed="eventually and always without peer")
         if self.kind not in REPEATABLE or (self.value is not None and self.value.monotonic):
             what = "of values over time" if self.value is not None else f"of kind {self.kind}"
             message = f"a check {what} is not of a moment, so it cannot hold at some or at all"

@@ -14,6 +14,10 @@ _GROUP = "Each member of this group."
 _HOST = "This host. Either `group` or `host`."
 _NETWORK = "The interface on this network."
 _DIRECTION = "`tx`: sent, `rx`: received."
+_PEER = (
+    "Only what goes to this host, or comes from it, by its addresses on the network: bytes of IP, "
+    "counted by rules in the host. Not with `eventually` and `always`, and not across a restart."
+)
 _MIN = "At least so {many}, for each host."
 _MAX = "At most so {many}, for each host. At least one of `min` and `max`."
 _LIMIT = 10**15
@@ -30,6 +34,7 @@ class BytesCheck(Part):
     host: HostName | None = Field(default=None, description=_HOST)
     network: NetworkName = Field(description=_NETWORK)
     direction: Literal["tx", "rx"] = Field(description=_DIRECTION)
+    peer: HostName | None = Field(default=None, description=_PEER)
     min: Size | None = Field(default=None, description=_MIN.format(many="much"))
     max: Size | None = Field(default=None, description=_MAX.format(many="much"))
 
@@ -51,6 +56,7 @@ class PacketsCheck(Part):
     host: HostName | None = Field(default=None, description=_HOST)
     network: NetworkName = Field(description=_NETWORK)
     direction: Literal["tx", "rx"] = Field(description=_DIRECTION)
+    peer: HostName | None = Field(default=None, description=_PEER)
     min: int | None = Field(default=None, ge=0, le=_LIMIT, description=_MIN.format(many="many"))
     max: int | None = Field(default=None, ge=0, le=_LIMIT, description=_MAX.format(many="many"))
 
