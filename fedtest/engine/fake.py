@@ -323,7 +323,9 @@ class _Process:
     def halt(self) -> None:
         """It stands still, or has ended, when this returns."""
         self.signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        # Not waited for as a child: a shell may wait within vfork for one that stands still.
+        while _state(self.pid) not in "TtDZX":
+            time.sleep(0.005)
 
     def kill(self) -> None:
         """End it and its descendants, and leave nothing of it."""
@@ -364,3 +366,8 @@ def _machine() -> Snapshot:
         ["/bin/sh", "-c", SNAPSHOT], capture_output=True, text=True, timeout=60, check=True
     )
     return parse(told.stdout)
+
+
+def _state(pid: int) -> str:
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0]

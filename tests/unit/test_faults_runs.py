@@ -111,7 +111,7 @@ def test_what_is_paused_stands_still_and_goes_on(lab: Lab, whom: str) -> None:
         Looks(),
     )
     assert run.result.verdict is Verdict.PASSED, run.messages
-    assert states[0] == "T"
+    assert states[0] in "TD"
     assert states[1] != "T"
     fault = result(run)
     assert fault["healed"][0] - fault["applied"][0] >= 0.2

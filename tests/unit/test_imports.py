@@ -85,7 +85,11 @@ def imports(path: Path) -> list[Import]:
     return found
 
 
-FILES = {module_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+FILES = {
+    module_of(path): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if "_bundle" not in path.parts  # In a wheel, what images are built from.
+}
 
 
 def under(name: str, tops: tuple[str, ...]) -> bool:

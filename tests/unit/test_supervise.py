@@ -68,7 +68,7 @@ def test_a_process_that_never_stops_talking_is_overdue_like_a_silent_one(lab: La
     run = lab.run(scenario("yes", extra=", deadline: 0.2s"), observer=Observer())
     assert run.result.verdict is Verdict.FAILED
     assert "still running" in run.messages[0]
-    assert run.result.seconds < 10
+    assert run.result.seconds < 60  # Not the minutes that all it says would take.
 
 
 def test_the_scenarios_deadline_binds_a_process_with_a_longer_one(lab: Lab) -> None:

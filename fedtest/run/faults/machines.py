@@ -34,7 +34,7 @@ def halt(world: World, pids: Mapping[ProcessKey, int | None]) -> str:
     """Stop processes, until all of them stand still."""
     running = _running(world, pids)
     world.engine.signal(world.run, running, signal.SIGSTOP)
-    _until(world, running, "stands still", lambda facts: all(item.state in "Tt" for item in facts))
+    _until(world, running, "stands still", _stand_still)
     return f"{_listed(running)} stopped"
 
 
@@ -100,6 +100,15 @@ def _until(
             raise DeadlineError(f"after {_WAIT:g} s it is not so that each {what}: {names}")
         if waiting:
             time.sleep(_POLL)
+
+
+def _stand_still(facts: list[ProcessFacts]) -> bool:
+    """None runs its own code: who waits in the kernel (D) stops when that is over.
+
+    A shell waits so, within vfork, for a child that has been stopped.
+    """
+    states = {item.state for item in facts}
+    return not facts or (states <= set("TtD") and bool(states & set("Tt")))
 
 
 def _facts(looked: Snapshot, pid: int) -> list[ProcessFacts]:
