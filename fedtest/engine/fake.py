@@ -16,6 +16,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from fedtest.engine import examine
@@ -369,5 +370,5 @@ def _machine() -> Snapshot:
 
 
 def _state(pid: int) -> str:
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rpartition(")")[2].split()[0]
+    text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return text.rpartition(")")[2].split()[0]
