@@ -7,6 +7,7 @@ here knows of an engine. `--dry-run` prints it; an engine realises it.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, fields, is_dataclass, replace
 from ipaddress import IPv4Interface
 from pathlib import Path
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 # By number, so that it needs no entry in an image's /etc/passwd; in the node
 # image it is the user `fedtest`.
 PLAIN_USER = "1000:1000"
+
+BUNDLED_IMPORTS = ("torch", "torchvision")
+_BUNDLED = re.compile(r"\bfedtest\.(?:comm|ring)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,10 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything an engine and the runner need. `deadline` in seconds for all processes."""
+    """Everything an engine and the runner need. `deadline` in seconds for all processes.
+
+    `preload`: modules that Python processes may find imported when they start.
+    """
 
     scenario: str
     seed: int
@@ -151,6 +158,7 @@ class Plan:
     groups: tuple[GroupPlan, ...]
     processes: tuple[ProcessPlan, ...]
     faults: tuple[FaultPlan, ...] = ()
+    preload: tuple[str, ...] = ()
 
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
@@ -212,7 +220,9 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
         processes=(),
         faults=fault_plans(scenario),
     )
-    return replace(plan, processes=_processes(scenario, plan))
+    processes = _processes(scenario, plan)
+    preload = _preload(processes) if scenario.preload is None else scenario.preload
+    return replace(plan, processes=processes, preload=preload)
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -308,6 +318,12 @@ def _processes(scenario: Scenario, plan: Plan) -> tuple[ProcessPlan, ...]:
         for name, process in scenario.processes.items()
         for host in scenario.hosts_of(name)
     )
+
+
+def _preload(processes: tuple[ProcessPlan, ...]) -> tuple[str, ...]:
+    """What the bundled trainer and library import, if a process says that it runs them."""
+    words = (word for process in processes for word in process.argv)
+    return BUNDLED_IMPORTS if any(map(_BUNDLED.search, words)) else ()
 
 
 def _argv(run: str | tuple[str, ...], view: View) -> tuple[str, ...]:
