@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 _LENGTH = struct.Struct("!I")
-_MOST_FILES = 8
+_MOST_FILES = 16
 
 
 class Gone(Exception):

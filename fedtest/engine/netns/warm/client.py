@@ -26,7 +26,7 @@ from fedtest.engine.netns.warm.wire import receive, send
 from fedtest.errors import DeadlineError, EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fedtest.engine.netns.warm.command import PythonCommand
 
@@ -43,6 +43,9 @@ _TAIL = 2000
 
 _CLOSING = 5.0
 
+_let_go: list[subprocess.Popen[bytes]] = []
+"""Zygotes that were let go of while processes of theirs ran."""
+
 
 @dataclass(frozen=True, slots=True)
 class Start:
@@ -51,8 +54,10 @@ class Start:
     Descriptors stay the caller's, who may close them when the process has
     started. `namespaces`: name (`user`, `mnt`, `net`, `uts`, `ipc`, `pid`,
     `cgroup`) -> descriptor. `root`: a directory to make the root once the mounts
-    are entered. `cgroups`: each a `cgroup.procs`, open for writing. None leaves
-    user, groups and umask as the zygote has them.
+    are entered. `cgroups`: each a `cgroup.procs`, open for writing. `rights`:
+    capabilities, no others of which it has or gets. `by_map`: it becomes `uid`
+    and `gid` by a user namespace of its own, where there is one user only.
+    None leaves user, groups, rights and umask as the zygote has them.
     """
 
     command: PythonCommand
@@ -67,6 +72,8 @@ class Start:
     gid: int | None = None
     groups: tuple[int, ...] | None = None
     umask: int | None = None
+    rights: tuple[int, ...] | None = None
+    by_map: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +154,12 @@ class Zygote:
         *,
         deadline: float,
         cwd: str = "/",
+        begun: Callable[[Zygote], object] = lambda _: None,
     ) -> Zygote:
         """One that has imported what can be imported of `preload`.
 
-        `env` is the whole environment. EngineError if it cannot be forked from,
+        `env` is the whole environment. `begun` is given each that is tried, and
+        may `kill` it later. EngineError if it cannot be forked from,
         and why; DeadlineError if it still imports after `deadline` seconds.
         """
         end = time.monotonic() + deadline
@@ -159,6 +168,7 @@ class Zygote:
             wanted = [name for name in preload if name not in without]
             zygote = cls(interpreter, wanted, env, cwd)
             try:
+                begun(zygote)
                 told = zygote._hello(end)
             except BaseException:
                 zygote.close()
@@ -212,16 +222,28 @@ class Zygote:
             for item in pending:
                 os.close(item.report)
 
+    def kill(self) -> None:
+        """End it at once, whatever it does. Who waits for it is told."""
+        self._process.kill()
+
     def close(self) -> None:
-        """End it. Its processes go on; nobody hears of their ends any more."""
+        """End it. Its processes go on, and it stays as long as they do, since a
+        PID namespace ends only when all its processes were waited for; nobody
+        hears of their ends any more.
+        """
         with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_RDWR)
-        try:
-            # One that still imports does not listen, and has nothing to lose.
-            self._process.wait(_CLOSING if self._reader is not None else 0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._control.shutdown(socket.SHUT_WR)
+        if self._reader is not None:
+            self._reader.join(_CLOSING)
+        if self._left:
+            _let_go.append(self._process)
+        else:
+            try:
+                # One that still imports does not listen, and has nothing to lose.
+                self._process.wait(_CLOSING if self._reader is not None else 0)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         if self._reader is not None:
             self._reader.join()
         self._control.close()
@@ -230,11 +252,14 @@ class Zygote:
             self._output = -1
 
     _reader: threading.Thread | None = None
+    _left = 0
 
     def _hello(self, end: float) -> dict[str, Any]:
         who = f"{self.interpreter}, importing {', '.join(self._preload) or 'nothing'}"
         with contextlib.suppress(OSError):  # If it is gone already, reading says so.
-            send(self._control, {"preload": self._preload, "env": self._env})
+            patience = max(end - time.monotonic(), 0)
+            order = {"preload": self._preload, "env": self._env, "patience": patience}
+            send(self._control, order)
         ready, _, _ = select.select([self._control], [], [], max(end - time.monotonic(), 0))
         if not ready:
             raise DeadlineError(f"{who}: not done in time")
@@ -276,6 +301,8 @@ class Zygote:
             "gid": start.gid,
             "groups": start.groups,
             "umask": start.umask,
+            "rights": start.rights,
+            "by_map": start.by_map,
         }
         try:
             with self._lock:
@@ -325,10 +352,14 @@ class Zygote:
         with contextlib.suppress(OSError):
             while (received := receive(self._control)) is not None:
                 message, _ = received
+                if "left" in message:
+                    self._left = message["left"]
+                    break
                 self._hear(message)
         status = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            status = self._process.wait(_CLOSING)
+        if not self._left:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                status = self._process.wait(_CLOSING)
         dead = EngineError(f"the warm-start process ended (status {status}){self._last_words()}")
         with self._lock:
             self._dead = dead

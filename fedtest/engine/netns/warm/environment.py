@@ -24,13 +24,18 @@ HONOURED = frozenset({"PYTHONUNBUFFERED", "PWD", "OLDPWD", "SHLVL", "_"})
 """May differ: done again in the process, or the shell's own."""
 
 
+def acts(name: str) -> bool:
+    """Whether it acts before any program runs, as far as that is known beforehand."""
+    return name not in HONOURED and (name in NAMES or name.startswith(PREFIXES))
+
+
 def difference(mine: Mapping[str, str], theirs: Mapping[str, str], read: Collection[str]) -> str:
     """Why `theirs` cannot be had from a process started with `mine`; empty if it can.
 
     `read`: names that were read during the imports.
     """
     for name in sorted({*mine, *theirs} - HONOURED):
-        if not (name in NAMES or name in read or name.startswith(PREFIXES)):
+        if not (acts(name) or name in read):
             continue
         have, want = mine.get(name), theirs.get(name)
         if name.startswith(_PYTHON):  # where an empty one is as good as none

@@ -47,7 +47,18 @@ def become(message: Mapping[str, Any], given: Descriptors) -> None:
     kernel.set_command_line(message["argv"])
     if message["umask"] is not None:
         os.umask(message["umask"])
+    if message["rights"] is not None:
+        kernel.limit_rights(message["rights"])
+    if message["by_map"]:
+        kernel.map_user(message["uid"], message["gid"])
+    else:
+        _change_user(message)
+    # As whom it is, for whom a directory may be closed.
     os.chdir(message["cwd"])
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def _change_user(message: Mapping[str, Any]) -> None:
     if message["groups"] is not None:
         os.setgroups(message["groups"])
     if message["gid"] is not None:
@@ -56,7 +67,6 @@ def become(message: Mapping[str, Any], given: Descriptors) -> None:
         os.setresuid(message["uid"], message["uid"], message["uid"])
     if message["uid"] is not None or message["gid"] is not None:
         kernel.set_dumpable()
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _move(given: Descriptors) -> None:

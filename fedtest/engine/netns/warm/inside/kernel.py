@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 # In the order in which they are entered: the user namespace gives the right to
 # the others, and /proc belongs to the mounts. `pid` is for what is forked next.
@@ -23,6 +23,8 @@ NAMESPACES = {
 }
 
 PR_SET_DUMPABLE = 4
+PR_CAPBSET_DROP = 24
+_CAPABILITIES = 0x20080522  # Their third layout, of two words each.
 PR_SET_MM, PR_SET_MM_ARG_END = 35, 9
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -47,6 +49,39 @@ def enter(fd: int, name: str) -> None:
 def set_dumpable() -> None:
     """Own one's /proc again: changing the user took it, as only `exec` gives it back."""
     _check(_libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "owning /proc/self")
+
+
+def limit_rights(kept: Collection[int]) -> None:
+    """Have no other capabilities than these, and get none by executing."""
+    for number in range(64):
+        if number not in kept and _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
+            break  # The kernel knows no more of them.
+    _keep_rights(sum(1 << number for number in kept))
+
+
+def _keep_rights(mask: int) -> None:
+    """Of effective, permitted and inheritable capabilities; as `exec` would leave them."""
+    head = (ctypes.c_uint32 * 2)(_CAPABILITIES, 0)
+    data = (ctypes.c_uint32 * 6)()
+    _check(_libc.capget(head, data), "reading capabilities")
+    for place in range(6):
+        data[place] &= mask >> 32 if place >= 3 else mask & 0xFFFFFFFF
+    _check(_libc.capset(head, data), "giving up capabilities")
+
+
+def map_user(uid: int, gid: int) -> None:
+    """In a user namespace where there is root only: be somebody else, without root's rights."""
+    if (uid, gid) == (0, 0):
+        return
+    _check(_libc.unshare(NAMESPACES["user"]), "making a user namespace")
+    set_dumpable()
+    for name, text in (
+        ("setgroups", "deny"), ("uid_map", f"{uid} 0 1"), ("gid_map", f"{gid} 0 1"),
+    ):  # fmt: skip
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
+            file.write(text)
+    _keep_rights(0)
+    set_dumpable()
 
 
 def set_command_line(argv: Sequence[str]) -> None:

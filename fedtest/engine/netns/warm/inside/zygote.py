@@ -7,10 +7,12 @@ too: each is left to the interpreter's own way of ending.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
 import select
+import signal
 import socket
 import sys
 import warnings
@@ -33,8 +35,11 @@ def main(root: str, control_fd: int) -> None:
     if first is None:
         return
     _forget_us(root)
+    # If the engine is gone meanwhile, nobody else ends imports that hang.
+    signal.alarm(int(first[0]["patience"]) + 1)
     told = _preload(first[0]["preload"])
     told["environment"] = interpreter.changed_at_start(first[0]["env"])
+    signal.alarm(0)
     send(control, told)
     if "refused" in told:
         return
@@ -100,20 +105,29 @@ class _Zygote:
         self._poll.register(control, select.POLLIN)
         self._adopts = False
 
+    def _let_go_of(self) -> None:
+        """The engine is gone. Who has no parent may never be waited for, so this one waits."""
+        self._poll.unregister(self._control)
+        with contextlib.suppress(OSError):
+            send(self._control, {"left": len(self._running)})
+        self._control.close()
+
     def serve(self) -> Request | None:
         """Until the engine is gone; returns a request in the process forked for it."""
-        while True:
+        while self._control.fileno() >= 0 or self._running:
             for fd, _ in self._poll.poll():
                 if fd != self._control.fileno():
                     self._reap(fd)
                     continue
                 request = receive(self._control)
                 if request is None:
-                    os._exit(0)  # Nothing of the preloaded needs to be torn down.
+                    self._let_go_of()
+                    break
                 if self._fork(request):
                     return request
                 for given in request[1]:
                     os.close(given)
+        os._exit(0)  # Nothing of the preloaded needs to be torn down.
 
     def _fork(self, request: Request) -> bool:
         """True in the new process."""
@@ -137,7 +151,8 @@ class _Zygote:
         watch = os.pidfd_open(pid)
         self._watched[watch] = pid
         self._poll.register(watch, select.POLLIN)
-        send(self._control, {"id": number, "pid": pid})
+        with contextlib.suppress(OSError):  # If it is gone, that is the next thing to be read.
+            send(self._control, {"id": number, "pid": pid})
         return False
 
     def _fork_twice(self, given: child.Descriptors) -> int:
@@ -186,7 +201,8 @@ class _Zygote:
             return
         by_itself = ended.si_code == os.CLD_EXITED
         status = ended.si_status if by_itself else 128 + ended.si_status
-        send(self._control, {"id": self._running.pop(pid), "status": status})
+        with contextlib.suppress(OSError):
+            send(self._control, {"id": self._running.pop(pid), "status": status})
 
 
 def _plain_fork() -> int:
