@@ -5,6 +5,7 @@ It may be used from several threads. Nothing here imports what is preloaded.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import select
@@ -45,6 +46,12 @@ _CLOSING = 5.0
 
 _let_go: list[subprocess.Popen[bytes]] = []
 """Zygotes that were let go of while processes of theirs ran."""
+
+
+@atexit.register
+def _forget() -> None:
+    for item in _let_go:
+        item.returncode = item.poll() or 0  # It goes on without us; that is no mistake of ours.
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +243,7 @@ class Zygote:
         if self._reader is not None:
             self._reader.join(_CLOSING)
         if self._left:
-            _let_go.append(self._process)
+            _let_go[:] = [item for item in _let_go if item.poll() is None] + [self._process]
         else:
             try:
                 # One that still imports does not listen, and has nothing to lose.
