@@ -289,8 +289,9 @@ class NetnsEngine(Engine):
 
     def close(self) -> None:
         self._workers.close()
-        self._starter.close()
         self._pump.close()
+        # Last: what it loses hold of goes on, and is no loss to who listens no more.
+        self._starter.close()
 
     def _states(self, run: RunTag, names: list[str], end: float) -> dict[str, Any]:
         order = {"do": "hosts", "names": names}
