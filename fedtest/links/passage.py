@@ -1,24 +1,29 @@
 """Whether what one host sends to another arrives: tried with UDP packets, counted where they end.
 
-One way at a time is what is asked, so no answer is needed: the receiver's
-kernel counts what comes by the barriers. What the host's programs get is not
-disturbed: the packets go to a port that nobody uses, or that is blocked, and
-are dropped after they were counted.
+One way at a time is what is asked, so no answer is needed. A way is open if the
+receiver's kernel counts packets behind the barriers, whatever a firewall makes
+of them then; it is closed if packets come to the host, none gets behind the
+barriers, and no program of the host hears one. What the host's programs get is
+not disturbed: the packets go to a port that nobody uses, or that is blocked.
 """
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedtest.links.barriers import CHAIN
+from fedtest.links.shell import background, end, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PORT = 47115
 _COUNT = "fedtest-count"
+_HEAR = "hear"
+_PROGRAM = Path(__file__).with_name("inside") / "hear.py"
 _FEW, _MANY = 10, 60
 _INTERVAL = 0.01
 _POLLS = 60
@@ -72,13 +77,15 @@ def counting(some: Sequence[Passage]) -> str:
         lines.append(f"{_command(item)} -w -t mangle {rule}")
         # What got this far is nobody's: the host's programs need not see it.
         lines.append(f"{_command(item)} -w -t filter {rule} -j DROP")
+    if closed := _places(item for item in some if not item.open):
+        lines.append(background(_HEAR, _PROGRAM, *closed, ready=f"grep -q ready {_heard()}"))
     return "\n".join(lines) + "\n"
 
 
 def sending(some: Sequence[Passage]) -> str:
     """Script for a sender: sends some packets on each way, within a second."""
     count = _MANY if any(item.lossy for item in some) else _FEW
-    places = [f"{item.target}/{item.port}" for item in some]
+    places = _places(some)
     return shlex.join(["python3", "-c", _SEND, str(count), *places])
 
 
@@ -88,12 +95,15 @@ def arrived(some: Sequence[Passage]) -> str:
     lines += [f"while [ $tries -lt {_POLLS} ] && came | grep -qx 0; do"]
     lines += ["  tries=$((tries + 1)); sleep 0.05", "done", "came", *_counts(some, "filter")]
     lines += [_remove(command) for command in _commands(some)]
+    if any(not item.open for item in some):
+        lines += [f"sort -u {_heard()}", end(_HEAR)]
     return "\n".join(lines) + "\n"
 
 
 def wrong(some: Sequence[Passage], told: str) -> list[str]:
     """The ways that are not as they should be; `told` is what `arrived` printed."""
-    counts = [int(word) for word in told.split() if word.isdigit()]
+    counts = [int(line) for line in told.splitlines() if line.isdigit()]
+    heard = {tuple(line.split()) for line in told.splitlines()}
     ordered = [item for command in _commands(some) for item in some if _command(item) == command]
     if len(counts) != 2 * len(ordered):
         return [f"what is sent {item} could not be counted" for item in some]
@@ -101,9 +111,17 @@ def wrong(some: Sequence[Passage], told: str) -> list[str]:
     for item, came, passed in zip(ordered, counts, counts[len(ordered) :], strict=False):
         if not came:
             found.append(f"what is sent {item} does not even reach the host")
-        elif (passed > 0) != item.open:
+        elif (passed > 0 or (item.source, f"{item.target}/{item.port}") in heard) != item.open:
             found.append(f"what is sent {item} {'does not arrive' if item.open else 'arrives'}")
     return found
+
+
+def _places(some: Iterable[Passage]) -> list[str]:
+    return list(dict.fromkeys(f"{item.target}/{item.port}" for item in some))
+
+
+def _heard() -> str:
+    return f'"{state_of(_HEAR)}.log"'
 
 
 def _counts(some: Iterable[Passage], table: str) -> list[str]:

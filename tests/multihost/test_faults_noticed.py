@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from fedtest.engine.base import RunTag
 
+pytestmark = pytest.mark.docker  # Whose scripts are tampered with.
+
 PROCESSES = """processes:
   short: {hosts: [b], run: "true"}
   work: {hosts: [a, b], run: sleep 300}
@@ -102,8 +104,7 @@ def run(runs: Path, fault: str, engine: Callable[[], DockerEngine], link: str = 
 
 def reason(result: Result) -> str:
     assert result.verdict is Verdict.INVALID
-    (problem,) = result.problems
-    return problem.message
+    return result.problems[0].message
 
 
 @pytest.mark.parametrize("tampered", TAMPERED, ids=[item[0] for item in TAMPERED])
@@ -129,7 +130,7 @@ def test_processes_that_get_no_signal_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machines, "_WAIT", 1.0)
-    monkeypatch.setattr(docker_engine, "signal_processes", lambda *_: None)
+    monkeypatch.setattr(docker_engine, "signal_processes", lambda *_, **__: None)
     found = reason(run(tmp_path, "pause: {process: work}, at: 0s", DockerEngine))
     assert "it is not so that each stands still: work on a, work on b" in found
 

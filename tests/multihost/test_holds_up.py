@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from conftest import CommandLine, Outcome, left_behind
 
-if TYPE_CHECKING:
-    from fedtest.engine.docker.client import DockerClient
-
 HEAD, TAIL = 16 << 20, 4 << 20
+
+pytestmark = pytest.mark.docker  # Its hosts are apart in this way, and so limited.
 
 SCENARIO = """
 fedtest: 1
@@ -65,7 +64,7 @@ def statuses(result: dict[str, Any]) -> dict[str, int | None]:
     ids=["1 GB of NUL", "1 GB that is no text", "5 million lines"],
 )
 def test_a_process_that_prints_without_end_in_sight(
-    fedtest: CommandLine, client: DockerClient, run: str, size: int
+    fedtest: CommandLine, run: str, size: int
 ) -> None:
     file = scenario(fedtest, run, "240s")
     done = subprocess.run(
@@ -87,12 +86,10 @@ def test_a_process_that_prints_without_end_in_sight(
     assert len(log) < HEAD + TAIL + 100
     (told,) = [item for item in result["processes"] if item["process"] == "worst"]
     assert told["log_bytes_cut"] == cut
-    assert left_behind(client, result["id"]) == []
+    assert left_behind(result["id"]) == []
 
 
-def test_one_that_ignores_to_be_asked_to_end_is_ended(
-    fedtest: CommandLine, client: DockerClient
-) -> None:
+def test_one_that_ignores_to_be_asked_to_end_is_ended(fedtest: CommandLine) -> None:
     stubborn = "\"trap '' TERM INT HUP; echo here; while :; do sleep 1; done\""
     done = fedtest("run", scenario(fedtest, stubborn, "3s"))
     assert done.code == 1, done.out + done.err
@@ -100,12 +97,10 @@ def test_one_that_ignores_to_be_asked_to_end_is_ended(
     result = done.result
     assert result["verdict"] == "failed"
     assert statuses(result) == {"worst": 137, "other": 0}
-    assert left_behind(client, result["id"]) == []
+    assert left_behind(result["id"]) == []
 
 
-def test_one_that_forks_to_the_limit_and_stays_is_ended(
-    fedtest: CommandLine, client: DockerClient
-) -> None:
+def test_one_that_forks_to_the_limit_and_stays_is_ended(fedtest: CommandLine) -> None:
     forks = "'(while :; do sleep 1000 & done); exec tail -f /dev/null'"
     done = fedtest("run", scenario(fedtest, forks, "30s"))
     assert done.code == 1, done.out + done.err
@@ -114,25 +109,23 @@ def test_one_that_forks_to_the_limit_and_stays_is_ended(
     assert re.search(rb"[Cc]annot fork", log_of(fedtest, result, "worst"))
     assert statuses(result) == {"worst": 143, "other": 0}
     assert [item["passed"] for item in result["checks"]] == [False, True]
-    assert left_behind(client, result["id"]) == []
+    assert left_behind(result["id"]) == []
 
 
-def test_one_that_ends_at_the_limit_has_its_own_status(
-    fedtest: CommandLine, client: DockerClient
-) -> None:
+def test_one_that_ends_at_the_limit_has_its_own_status(fedtest: CommandLine) -> None:
     """Its children still have its output open, and every process of the host."""
     done = fedtest("run", scenario(fedtest, "'while :; do sleep 1000 & done'", "60s"))
     assert done.code == 1, done.out + done.err
     result = done.result
     assert statuses(result) == {"worst": 2, "other": 0}
-    assert left_behind(client, result["id"]) == []
+    assert left_behind(result["id"]) == []
 
 
 @pytest.mark.alone
-def test_a_fork_bomb_hurts_nobody_else(fedtest: CommandLine, client: DockerClient) -> None:
+def test_a_fork_bomb_hurts_nobody_else(fedtest: CommandLine) -> None:
     bomb = "'f() { f | f & }; f; exec tail -f /dev/null'"
     done = fedtest("run", scenario(fedtest, bomb, "4s"))
     assert done.code == 1, done.out + done.err
     result = done.result
     assert statuses(result) == {"worst": 143, "other": 0}
-    assert left_behind(client, result["id"]) == []
+    assert left_behind(result["id"]) == []

@@ -16,7 +16,8 @@ from conftest import CommandLine, left_behind
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fedtest.engine.docker.client import DockerClient
+
+pytestmark = pytest.mark.docker  # Its hosts are apart in this way, and so limited.
 
 OUTSIDE = "203.0.113.1"
 """Of a range that belongs to nobody: a packet for it is not answered, but may be on its way."""
@@ -154,14 +155,14 @@ def curious(
 
 
 def test_the_machine_and_what_is_beyond_it_are_out_of_reach(
-    fedtest: CommandLine, client: DockerClient, port: int
+    fedtest: CommandLine, port: int
 ) -> None:
     addresses = machine()
     assert addresses
     targets = [*(f"{address}/{port}" for address in addresses), f"{OUTSIDE}/80"]
     done = fedtest("run", curious(fedtest, targets, internal=True))
     assert done.code == 0, done.out + done.err
-    assert left_behind(client, done.result["id"]) == []
+    assert left_behind(done.result["id"]) == []
 
 
 def test_where_the_scenario_asks_for_a_way_out_the_same_attempt_finds_it(
@@ -175,7 +176,7 @@ def test_where_the_scenario_asks_for_a_way_out_the_same_attempt_finds_it(
     assert done.code == 0, done.out + done.err
 
 
-def test_another_runs_hosts_are_out_of_reach(fedtest: CommandLine, client: DockerClient) -> None:
+def test_another_runs_hosts_are_out_of_reach(fedtest: CommandLine) -> None:
     run = json.dumps(["python3", "-c", SERVER])
     other = fedtest.start("run", fedtest.scenario("other", OTHER.replace("RUN", run)))
     try:
@@ -198,4 +199,4 @@ def test_another_runs_hosts_are_out_of_reach(fedtest: CommandLine, client: Docke
     assert ended.code == 130
     assert "visit from" not in ended.out
     for run_id in fedtest.run_ids():
-        assert left_behind(client, run_id) == []
+        assert left_behind(run_id) == []

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from conftest import CommandLine, left_behind
-
-if TYPE_CHECKING:
-    from fedtest.engine.docker.client import DockerClient
 
 COUNT = 40
 
@@ -48,7 +43,7 @@ checks:
 """
 
 
-def test_forty_networks_in_one_scenario(fedtest: CommandLine, client: DockerClient) -> None:
+def test_forty_networks_in_one_scenario(fedtest: CommandLine) -> None:
     done = fedtest("run", fedtest.scenario("many-networks", scenario()))
     assert done.code == 0, done.out + done.err
-    assert left_behind(client, done.result["id"]) == []
+    assert left_behind(done.result["id"]) == []

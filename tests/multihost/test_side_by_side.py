@@ -11,7 +11,6 @@ from conftest import CommandLine, left_behind
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fedtest.engine.docker.client import DockerClient
 
 SCENARIO = """
 fedtest: 1
@@ -54,14 +53,13 @@ def verdict(runs: Path, name: str) -> tuple[str, list[bool], list[int | None]]:
     return result["verdict"], checks, [item["status"] for item in result["processes"]]
 
 
-def test_eight_runs_at_once_give_the_verdicts_they_give_alone(
-    tmp_path: Path, client: DockerClient
-) -> None:
+@pytest.mark.docker
+def test_eight_runs_at_once_give_the_verdicts_they_give_alone(tmp_path: Path) -> None:
     alone = {}
     for kind, scenario in LIKE_NO_OTHER.items():
         directory = tmp_path / kind
         directory.mkdir()
-        command = CommandLine(directory)
+        command = CommandLine(directory, "docker")
         text = scenario.replace("{SUBNET}", "{}").replace("name: neighbour", f"name: {kind}")
         code = command("run", command.scenario(kind, text), "--runs", "alone").code
         alone[kind] = (code, verdict(directory / "alone", kind))
@@ -70,7 +68,7 @@ def test_eight_runs_at_once_give_the_verdicts_they_give_alone(
     started = []
     for number in range(2):
         for kind in LIKE_NO_OTHER:
-            command = CommandLine(tmp_path / kind)
+            command = CommandLine(tmp_path / kind, "docker")
             runs = f"at-once-{number}"
             process = command.start("run", f"{kind}.yaml", "--runs", runs)
             started.append((kind, command, runs, process))
@@ -79,4 +77,4 @@ def test_eight_runs_at_once_give_the_verdicts_they_give_alone(
         found = (done.code, verdict(command.directory / runs, kind))
         assert found == alone[kind], done.out + done.err
     for path in tmp_path.glob("*/*/2*"):
-        assert left_behind(client, path.name.rpartition("-")[2]) == []
+        assert left_behind(path.name.rpartition("-")[2]) == []

@@ -212,9 +212,17 @@ def test_a_way_that_is_not_as_it_should_be_is_noticed(
     assert (lines == []) if found is None else (len(lines) == 1 and found in lines[0])
 
 
+def test_what_some_program_hears_came_through_whatever_the_counts_say() -> None:
+    closed = replace(WAY, open=False)
+    told = f"10\n0\nready\n10.9.0.9 10.9.0.2/{passage.PORT}\n"
+    assert passage.wrong([closed], told) == []
+    told += f"10.9.0.1 10.9.0.2/{passage.PORT}\n"
+    assert "arrives" in passage.wrong([closed], told)[0]
+
+
 def test_counts_belong_to_their_ways_whatever_the_family() -> None:
     six = Passage("a", "b", "fd00::1", "fd00::2", 80, open=False)
     # Families one after the other, IPv4 first; each table in that order.
-    (line,) = passage.wrong([six, WAY], "10 10 0 0")
+    (line,) = passage.wrong([six, WAY], "10\n10\n0\n0")
     assert line == "what is sent from a to b (10.9.0.2) does not arrive"
     assert is_shell(passage.counting([six, WAY]))

@@ -20,6 +20,8 @@ ROOT = "/sys/fs/cgroup"
 CONTROLLERS = ("cpu", "memory", "pids")
 _HALTING = "freezer"
 _PERIOD = 100_000
+_PIDS = 2048
+"""Processes and threads of a host that asks for no limit, where the kernel keeps one."""
 _PATIENCE = 10.0
 _POLL = 0.005
 
@@ -105,6 +107,9 @@ def make(run: str, host: str, wanted: Mapping[str, float]) -> tuple[Group | None
         return None, why
     if group is None and wanted:
         raise Refused("this machine has no control groups")
+    if group is not None and "pids" not in wanted:
+        with suppress(OSError, KeyError):  # Nobody asked for it.
+            _write(f"{group.places['pids']}/pids.max", str(_PIDS))
     if group is not None and wanted:
         try:
             _limit(group, wanted)
@@ -134,6 +139,14 @@ def tops(run: str) -> list[str]:
     """The run's own groups that are there, in every hierarchy."""
     names = [ROOT] + [f"{ROOT}/{name}" for name in (*CONTROLLERS, _HALTING)]
     return [path for name in names if os.path.isdir(path := f"{name}/fedtest-{run}")]
+
+
+def let_all_go_on(run: str) -> None:
+    """No process of the run stands still any more. Version 2 ends those that do, too."""
+    for top in tops(run):
+        for name in os.listdir(top):
+            with suppress(OSError):  # Another hierarchy, or gone already.
+                _write(f"{top}/{name}/freezer.state", "THAWED")
 
 
 def remove_all(run: str) -> None:

@@ -177,6 +177,8 @@ def _end(keeper: KeeperProcess, run_id: str, end: float) -> None:
             return  # Another process has its number now.
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(process, signal.SIGKILL)
+        # The keeper's end waits for its hosts', and who stands still cannot end.
+        limits.let_all_go_on(run_id)
         waiting = select.poll()
         waiting.register(process, select.POLLIN)
         if not waiting.poll(max(end - time.monotonic(), 0.1) * 1000):
