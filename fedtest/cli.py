@@ -126,6 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--junit", type=Path, metavar="FILE",
                      help="write JUnit XML there, besides the run's directory")  # fmt: skip
     _engine_option(run, "what provides the hosts")
+    run.add_argument("--cold", action="store_true",
+                     help="start every Python process anew, whatever `preload` says")  # fmt: skip
     looks = run.add_mutually_exclusive_group()
     looks.add_argument("--quiet", action="store_true", help="print what did not hold, and the end")
     looks.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -188,8 +190,9 @@ def _run(arguments: argparse.Namespace) -> int:
     junit: Path | None = arguments.junit
     if junit is not None and not junit.absolute().parent.is_dir():  # Better now than afterwards.
         raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
-    chosen = arguments.engine
-    runner = Runner(scenario, lambda: open_engine(chosen), _reporter(arguments), arguments.runs)
+    chosen, warm = arguments.engine, not arguments.cold
+    reporter = _reporter(arguments)
+    runner = Runner(scenario, lambda: open_engine(chosen, warm=warm), reporter, arguments.runs)
     result = runner.run()
     write_junit(result, [Path(result.directory) / "junit.xml", *([junit] if junit else [])])
     return result.exit_code

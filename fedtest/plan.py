@@ -27,6 +27,7 @@ from fedtest.plan_links import (
     port_plans,
 )
 from fedtest.plan_names import DnsPlan, dns_plans, own_names, resolved, usual_names
+from fedtest.plan_preload import bundled
 from fedtest.plan_provisions import (
     PLAIN_USER,
     FilePlan,
@@ -214,6 +215,7 @@ class Plan:
     """Everything an engine and the runner need. `deadline` in seconds for all processes.
 
     `secrets`: their names; texts have them as templates, and nothing here has their values.
+    `preload`: modules that Python processes may find imported when they start.
     """
 
     scenario: str
@@ -225,6 +227,7 @@ class Plan:
     processes: tuple[ProcessPlan, ...]
     faults: tuple[FaultPlan, ...] = ()
     secrets: tuple[str, ...] = ()
+    preload: tuple[str, ...] = ()
 
     def host(self, name: str) -> HostPlan:
         """The host called `name`; KeyError if there is none."""
@@ -287,13 +290,15 @@ def make_plan(scenario: Scenario, subnets: Mapping[str, IPv4Network]) -> Plan:
     )
     lookups = plan_lookups(plan)
     views = {host.name: lookups.on(host.name) for host in plan.hosts}
+    processes = _processes(scenario, views)
     return replace(
         plan,
         hosts=tuple(
             replace(host, files=file_plans(scenario, scenario.hosts[host.name], views[host.name]))
             for host in plan.hosts
         ),
-        processes=_processes(scenario, views),
+        processes=processes,
+        preload=bundled(processes) if scenario.preload is None else scenario.preload,
     )
 
 

@@ -135,6 +135,13 @@ class Engine(ABC):
         The id leads a session of its own, so that it stands for the descendants too.
         """
 
+    def cold_starts(self) -> Mapping[ProcessKey, str]:
+        """Processes that might have started warm and did not, and why.
+
+        Of engines that start any from a process that has imported already.
+        """
+        return {}
+
     @abstractmethod
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
         """Send a signal to processes and their process groups; one that has ended is no error."""

@@ -22,13 +22,14 @@ _SOCKET = "/var/run/docker.sock"
 _PATIENCE = 2.0
 
 
-def open_engine(name: str) -> Engine:
+def open_engine(name: str, *, warm: bool = True) -> Engine:
     """The engine of that name; `auto` says in `chosen` which it took, and why. EngineUnavailable.
 
-    Whatever it is, its runs also remove what dead runs left on the other one.
+    `warm`: Python processes may start from one that has imported already, where
+    the engine can do so. Whatever it is, its runs also remove what dead runs left on the other one.
     """
     if name == "netns":
-        return _netns()
+        return _netns(warm=warm)
     if name == "docker":
         return _docker()
     try:
@@ -39,7 +40,7 @@ def open_engine(name: str) -> Engine:
         engine.chosen = "chosen because Docker answers"
         return engine
     try:
-        engine = _netns()
+        engine = _netns(warm=warm)
     except EngineUnavailable as error:
         raise EngineUnavailable(
             f"{why.message}\nWithout Docker: {error.message}",
@@ -57,10 +58,11 @@ def _docker() -> Engine:
     return opened
 
 
-def _netns() -> Engine:
+def _netns(*, warm: bool) -> Engine:
     from fedtest.engine.netns.engine import NetnsEngine  # noqa: PLC0415 - it may not be wanted
+    from fedtest.engine.netns.warm_starter import WarmStarter  # noqa: PLC0415
 
-    opened = NetnsEngine()
+    opened = NetnsEngine(WarmStarter() if warm else None)
     opened.also_sweep = (sweep_docker,)
     return opened
 

@@ -85,6 +85,10 @@ class Concealing(Engine):
             whole = self._secrets.revealed_processes(processes)
             return self._engine.start(run, whole, _MaskedSink(sink, self._secrets), deadline)
 
+    def cold_starts(self) -> Mapping[ProcessKey, str]:
+        found = self._engine.cold_starts()
+        return {key: self._secrets.mask(why) for key, why in found.items()}
+
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
         with self._masked():
             self._engine.signal(run, pids, number)

@@ -127,10 +127,12 @@ class Starts(Follower):
         pids = self._engine.start(self._run, plans, self._inbox, _DEADLINE)
         self._vain = None
         now = self._clock()  # One for all, so that one deadline is one moment.
+        cold = self._engine.cold_starts()
         for key, pid in pids.items():
             self._evidence.processes[key].begin(pid, now)
             self._looks[key.host] = 0
-            self._events.add("started", key.host, process=key.process, pid=pid)
+            why = {"cold": cold[key]} if key in cold else {}
+            self._events.add("started", key.host, process=key.process, pid=pid, **why)
 
     def _looked(self, snapshots: dict[str, Snapshot]) -> None:
         for host, found in snapshots.items():

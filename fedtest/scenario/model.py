@@ -20,6 +20,7 @@ from fedtest.scenario.names import (
     GroupName,
     HostName,
     ImageName,
+    ModuleName,
     NetworkName,
     ProcessName,
     ScenarioName,
@@ -127,6 +128,17 @@ class Scenario(Part):
     data: Data = Field(
         default_factory=Data,
         description="Data sets: name -> directory.",
+    )
+    preload: tuple[ModuleName, ...] | None = Field(
+        default=None,
+        strict=False,
+        max_length=MOST,
+        description="What Python processes find imported already where an engine starts them warm "
+        "(`python -m MODULE ...`, `python FILE ...`); those that are not installed are done "
+        "without. `torch._dynamo` saves DistributedDataParallel two seconds.",
+        json_schema_extra={
+            "default": "`torch`, `torchvision` if `fedtest.ring` or `fedtest.comm` runs"
+        },
     )
     groups: dict[GroupName, Group] = Field(
         default_factory=dict, max_length=MOST, description="The process groups: name -> group."

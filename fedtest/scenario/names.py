@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv4Network
+from keyword import iskeyword
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -103,6 +104,13 @@ def _environment(value: str) -> str:
     return value
 
 
+def _module(value: str) -> str:
+    parts = value.split(".")
+    if len(value) > 200 or not all(part.isidentifier() and not iskeyword(part) for part in parts):
+        raise refuse("not a module's name", allowed="a name as `import` takes it, like torch.optim")
+    return value
+
+
 def _user(value: str) -> str:
     if not _USER.fullmatch(value):
         raise refuse("not a user", allowed="a user's name or number, or user:group")
@@ -189,6 +197,7 @@ CheckId = Annotated[str, AfterValidator(_name), _kind("name")]
 HostName = Annotated[str, AfterValidator(_host), _kind("host's name")]
 GroupName = Annotated[str, AfterValidator(_group), _kind("group's name")]
 EnvironmentName = Annotated[str, AfterValidator(_environment), _kind("variable's name")]
+ModuleName = Annotated[str, AfterValidator(_module), _kind("module's name")]
 User = Annotated[str, AfterValidator(_user), _kind("user")]
 ImageName = Annotated[str, AfterValidator(_image), _kind("image's name")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import NoneType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from fedtest.engine import choose
 from fedtest.engine.docker import engine as docker_engine
 from fedtest.engine.fake import FakeEngine
 from fedtest.engine.netns import engine as netns_engine
+from fedtest.engine.netns.warm_starter import WarmStarter
 from fedtest.errors import EngineUnavailable
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def test_without_docker_there_are_namespaces_and_it_is_said_why(both: pytest.Mon
 
 def test_where_there_is_neither_both_reasons_are_said(both: pytest.MonkeyPatch) -> None:
     both.setattr(docker_engine, "DockerEngine", lambda: refuse("no engine", "Start it."))
-    both.setattr(netns_engine, "NetnsEngine", lambda: refuse("no namespaces", "Allow them."))
+    both.setattr(netns_engine, "NetnsEngine", lambda _: refuse("no namespaces", "Allow them."))
     with pytest.raises(EngineUnavailable, match=r"no engine\nWithout Docker: no namesp") as caught:
         choose.open_engine("auto")
     assert caught.value.remedy.split("\n  ") == ["Start it.", "Allow them."]
@@ -65,6 +67,21 @@ def test_the_one_that_is_asked_for_is_taken_without_a_word(
     engine = choose.open_engine(name)
     assert isinstance(engine, kind)
     assert engine.chosen == ""
+
+
+@pytest.mark.parametrize(("warm", "kind"), [(True, WarmStarter), (False, NoneType)])
+def test_processes_start_warm_unless_they_are_to_start_cold(
+    both: pytest.MonkeyPatch, *, warm: bool, kind: type[object]
+) -> None:
+    given: list[object] = []
+
+    def opened(starter: object) -> Netns:
+        given.append(starter)
+        return Netns()
+
+    both.setattr(netns_engine, "NetnsEngine", opened)
+    choose.open_engine("netns", warm=warm)
+    assert [type(item) for item in given] == [kind]
 
 
 def test_docker_is_not_loaded_to_sweep_where_it_has_nothing(both: pytest.MonkeyPatch) -> None:

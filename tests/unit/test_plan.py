@@ -161,3 +161,13 @@ def test_the_same_scenario_gives_the_same_plan_and_it_is_plain_data() -> None:
     }
     assert plain["hosts"][0]["data"] == {"mnist": "/data"}
     assert plain["processes"][0]["argv"] == ["/bin/sh", "-c", "true"]
+
+
+def test_what_python_finds_imported() -> None:
+    bundled = 'hosts: ring, run: "cd /data && exec python -m fedtest.ring --rank ${{ ring.rank }}"'
+    ring = changed('hosts: ring, run: "true"', bundled)
+    assert planned().preload == ()
+    assert planned(ring).preload == ("torch", "torchvision")
+    for given in ((), ("json", "torch._dynamo")):
+        text = ring.replace("name: base\n", f"name: base\npreload: [{', '.join(given)}]\n")
+        assert planned(text).preload == given

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fedtest.engine.netns.channel import Message
 
 # What Docker leaves to root in a container, and SYS_PTRACE, as ours have it there.
-_ROOTS = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 19, 27, 29, 31))
+ROOTS = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 19, 27, 29, 31))
 _PATIENCE = 5.0
 
 
@@ -87,35 +87,52 @@ class Agent:
         except (channel.Gone, OSError, ValueError):
             connection.close()
             return
+        given: list[int] = []
         try:
-            answer = self._obey(order, files, connection)
+            answer, given = self._obey(order, files, connection)
         except (OSError, ValueError, LookupError) as error:
             answer = {"error": str(error)}
         finally:
             for descriptor in files:
                 os.close(descriptor)
         with contextlib.suppress(OSError):
-            channel.send(connection, answer)
+            channel.send(connection, answer, given)
+        for descriptor in given:
+            os.close(descriptor)
         if connection not in self._waiting.values():
             connection.close()
 
-    def _obey(self, order: Message, files: list[int], connection: socket.socket) -> Message:
+    def _obey(
+        self, order: Message, files: list[int], connection: socket.socket
+    ) -> tuple[Message, list[int]]:
+        """The answer, and open files that go with it."""
         match order["do"]:
             case "start":
                 child: Callable[[], None] = lambda: self._become(order)  # noqa: E731 - two of a kind
             case "probe":
                 child = lambda: _probe(order["request"])  # noqa: E731
             case "look":
-                return {"text": describe(order.get("files", ()))}
+                return {"text": describe(order.get("files", ()))}, []
+            case "join":
+                return self._join()
             case "signal":
                 for pid in order["pids"]:
                     _signal(pid, order["number"])
-                return {}
+                return {}, []
             case other:
                 raise ValueError(f"nobody knows how to {other}")
         pid = self._fork(child, files)
         self._waiting[pid] = connection
-        return {"pid": pid}
+        return {"pid": pid}, []
+
+    def _join(self) -> tuple[Message, list[int]]:
+        """What somebody outside needs in order to start a process here."""
+        names = [*(("user",) if self._mapped else ()), "mnt", "net", "uts", "ipc", "pid"]
+        flags = os.O_RDONLY | os.O_CLOEXEC
+        opened = [os.open(f"/proc/self/ns/{name}", flags) for name in names]
+        # Our control groups are the run's, not the host's: theirs are open here already.
+        groups = [os.dup(descriptor) for descriptor in self._members]
+        return {"namespaces": names, "rights": sorted(ROOTS)}, opened + groups
 
     def _fork(self, child: Callable[[], None], files: list[int]) -> int:
         """A child that leads a session; its standard output and error are `files`."""
@@ -142,7 +159,7 @@ class Agent:
             os.write(descriptor, b"0")
         os.umask(0o022)
         if not self._beside:
-            drop_capabilities(_ROOTS)
+            drop_capabilities(ROOTS)
         self._change_user(order["uid"], order["gid"], order.get("groups", []))
         try:
             os.chdir(order.get("directory") or "/")

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import struct
+from array import array
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 _LENGTH = struct.Struct("!I")
-_MOST_FILES = 8
+_FILE = array("i").itemsize
+_ROOM = socket.CMSG_SPACE(16 * _FILE)
 
 
 class Gone(Exception):
@@ -51,10 +53,12 @@ def receive(connection: socket.socket) -> tuple[Message, list[int]]:
 def _exactly(connection: socket.socket, size: int, files: list[int]) -> bytes:
     read = bytearray()
     while len(read) < size:
-        data, came, _, _ = socket.recv_fds(
-            connection, size - len(read), _MOST_FILES, socket.MSG_CMSG_CLOEXEC
-        )
-        files += came
+        # Not `recv_fds`: it forgets the flag in some versions, and a command
+        # would have two more ends of its own pipes.
+        data, came, _, _ = connection.recvmsg(size - len(read), _ROOM, socket.MSG_CMSG_CLOEXEC)
+        for level, kind, content in came:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                files += array("i", content[: len(content) - len(content) % _FILE])
         if not data:
             raise Gone
         read += data

@@ -75,6 +75,7 @@ class NetnsEngine(Engine):
                 "limits": f"control groups of version {groups}"
                 if can
                 else "none: control groups cannot be written",
+                "processes start": self._starter.way,
             },
         )
 
@@ -84,6 +85,7 @@ class NetnsEngine(Engine):
             usable.need("tc", "iptables")
         if plan.settled:
             usable.need("iptables", "ping")
+        self._starter.prepare(plan)
         sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
         return Prepared(
             images={ImagePlan(): "this machine"},
@@ -109,6 +111,8 @@ class NetnsEngine(Engine):
             "hosts": [self._described(place, host, prepared) for host in plan.hosts],
         }
         self._ask(place, order, "making hosts", end)
+        # What it does meanwhile must not be measured as the hosts' doing.
+        self._starter.settle(plan, progress, end)
         files = {host.name: setting_files(host) for host in plan.hosts}
         return self._observe(run, files, end - time.monotonic())
 
@@ -214,8 +218,12 @@ class NetnsEngine(Engine):
             {out: "stdout", errors: "stderr"},
             output,
             lambda status: sink.exited(key, status),
+            lambda why: sink.lost(key, EngineError(f"{key}: {why}")),
         )
         return started.pid
+
+    def cold_starts(self) -> Mapping[ProcessKey, str]:
+        return self._starter.cold()
 
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
         end = time.monotonic() + _SIGNAL_DEADLINE
@@ -282,6 +290,8 @@ class NetnsEngine(Engine):
     def close(self) -> None:
         self._workers.close()
         self._pump.close()
+        # Last: what it loses hold of goes on, and is no loss to who listens no more.
+        self._starter.close()
 
     def _states(self, run: RunTag, names: list[str], end: float) -> dict[str, Any]:
         order = {"do": "hosts", "names": names}

@@ -32,6 +32,7 @@ class _Watched:
     pipes: dict[int, str]
     output: Callable[[str, bytes], None]
     exited: Callable[[int], None]
+    lost: Callable[[str], None]
     status: int | None = None
     ended: float = 0.0
     quiet: float = field(default_factory=time.monotonic)
@@ -57,12 +58,16 @@ class Pump:
         pipes: dict[int, str],
         output: Callable[[str, bytes], None],
         exited: Callable[[int], None],
+        lost: Callable[[str], None],
     ) -> None:
-        """`pipes`: the ends to read, by what stream they are. `exited` is called last."""
+        """`pipes`: the ends to read, by what stream they are. `exited` is called last, or `lost`.
+
+        It is lost if it may go on, and nobody will hear of its end.
+        """
         for descriptor in pipes:
             os.set_blocking(descriptor, False)
         with self._lock:
-            self._new.append(_Watched(connection, dict(pipes), output, exited))
+            self._new.append(_Watched(connection, dict(pipes), output, exited, lost))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="output", daemon=True)
                 self._thread.start()
@@ -120,7 +125,13 @@ class Pump:
 
     def _hear(self, item: _Watched) -> None:
         try:
-            status = int(channel.receive(item.channel)[0]["status"])
+            told, _ = channel.receive(item.channel)
+            if "lost" in told:
+                self._all.remove(item)
+                self._forget(item)
+                item.lost(str(told["lost"]))
+                return
+            status = int(told["status"])
         except (channel.Gone, OSError, LookupError, ValueError):
             # The host went off, and the kernel killed all that ran there.
             status = 128 + signal.SIGKILL

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from fedtest.engine.netns import channel
 from fedtest.engine.netns.environment import ids, variables
@@ -13,10 +14,11 @@ from fedtest.errors import DeadlineError, EngineError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from fedtest.engine.base import ProcessKey
     from fedtest.engine.netns.channel import Message
-    from fedtest.plan import ProcessPlan
+    from fedtest.plan import Plan, ProcessPlan
 
 
 @dataclass(frozen=True)
@@ -37,24 +39,61 @@ class Started(NamedTuple):
     """A command that runs. `pid` in its host, where it leads a session.
 
     `channel` says once `{"status": n}` when it has ended: 0 to 127 its own
-    status, 128 + n for signal n. That it closes without is the host's end.
+    status, 128 + n for signal n; or `{"lost": why}` if nobody will ever know.
+    That it closes without is the host's end.
     """
 
     pid: int
     channel: socket.socket
 
 
-class Starter(Protocol):
+class Starter(ABC):
     """A way to start commands."""
 
+    @abstractmethod
     def start(
         self, host: HostPlace, plan: ProcessPlan, stdout: int, stderr: int, end: float
     ) -> Started:
         """Start one; its standard output and error are the open files given, its input is empty."""
 
+    @property
+    @abstractmethod
+    def way(self) -> str:
+        """How processes start, in words."""
 
-class ColdStarter:
+    @abstractmethod
+    def prepare(self, plan: Plan) -> None:
+        """Begin with what starting these processes needs; nobody waits for it yet."""
+
+    @abstractmethod
+    def settle(self, plan: Plan, progress: Callable[[str], None], end: float) -> None:
+        """Return when that is done: from now on something may be measured."""
+
+    @abstractmethod
+    def cold(self) -> Mapping[ProcessKey, str]:
+        """Processes that were to start warm and did not, and why."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what it has."""
+
+
+class ColdStarter(Starter):
     """A new program, as on any machine."""
+
+    way = "cold"
+
+    def prepare(self, plan: Plan) -> None:
+        pass
+
+    def settle(self, plan: Plan, progress: Callable[[str], None], end: float) -> None:
+        pass
+
+    def cold(self) -> Mapping[ProcessKey, str]:
+        return {}
+
+    def close(self) -> None:
+        pass
 
     def start(
         self, host: HostPlace, plan: ProcessPlan, stdout: int, stderr: int, end: float

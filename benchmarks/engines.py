@@ -1,0 +1,186 @@
+"""How long a whole run takes on each engine: N ranks, one all-reduce over Gloo, the end.
+
+Each rank is on a host of its own, with one interface of a name that was asked
+for. The same scenario file on every engine, in turns; seconds from command to
+verdict, and what the stages took of them.
+
+    python benchmarks/engines.py [--ways warm cold docker] [--sizes 4 16 64 256] [--rounds N]
+
+The interpreter that runs it needs torch, but for Docker. Cold and Docker are
+left out above 64. `import` is one import of torch by itself, in turns with the
+runs: a warm run waits for one of them, a cold one for N.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from report import median, report
+
+WAYS = {
+    "warm": ["--engine", "netns"],
+    "cold": ["--engine", "netns", "--cold"],
+    "docker": ["--engine", "docker"],
+}
+SIZES = [4, 16, 64, 256]
+MOST = 64
+"""Ranks on all but the warm engine: more would only take long."""
+STAGES = ("engine", "images and data", "hosts", "processes", "checks", "clean-up")
+TIMEOUT = 1800
+WHOLE_64, FURTHER_MS, FASTER, BEYOND_IMPORT = 6.0, 40.0, 10.0, 1.0
+
+RANK = """
+import sys
+import torch
+import torch.distributed as dist
+
+master, port, rank, size = sys.argv[1:]
+dist.init_process_group(
+    "gloo", init_method=f"tcp://{master}:{port}", rank=int(rank), world_size=int(size)
+)
+total = torch.ones(1000)
+dist.all_reduce(total)
+dist.destroy_process_group()
+print("sum", int(total[0]))
+"""
+
+
+def scenario(ranks: int) -> str:
+    """As JSON, which is YAML."""
+    names = [f"h{number}" for number in range(ranks)]
+    host = {"nics": {"data": "enps1"}, "files": {"/home/fedtest/rank.py": {"content": RANK}}}
+    arguments = [f"${{{{ all.{item} }}}}" for item in ("master", "port", "rank", "size")]
+    process = {
+        "hosts": "all",
+        "run": ["python", "/home/fedtest/rank.py", *arguments],
+        "env": {"GLOO_SOCKET_IFNAME": "${{ nics.data.name }}"},
+    }
+    return json.dumps(
+        {
+            "fedtest": 1,
+            "name": "engines",
+            "deadline": "900s",
+            "preload": ["torch", "torch.distributed"],
+            "networks": {"data": {}},
+            "hosts": dict.fromkeys(names, host),
+            "groups": {"all": {"members": names, "network": "data"}},
+            "processes": {"rank": process},
+            "checks": [
+                {"exit": {"process": "rank", "code": 0}},
+                {"log": {"process": "rank", "match": f"^sum {ranks}$"}},
+            ],
+        }
+    )
+
+
+def measured(way: str, ranks: int) -> dict[str, float]:
+    """One run: seconds in all, and of each stage."""
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory) / "engines.yaml"
+        file.write_text(scenario(ranks), encoding="utf-8")
+        command = [sys.executable, "-m", "fedtest", "run", file.name, "--quiet", *WAYS[way]]
+        began = time.perf_counter()
+        done = subprocess.run(
+            command, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT, check=False
+        )
+        whole = time.perf_counter() - began
+        if done.returncode:
+            sys.exit(f"{ranks} ranks, {way}: {done.stdout}{done.stderr}")
+        text = (Path(directory) / "runs" / "latest" / "result.json").read_text(encoding="utf-8")
+        result: dict[str, Any] = json.loads(text)
+        stages = {stage["name"]: stage["seconds"] for stage in result["stages"]}
+        return {"whole": whole, **stages}
+
+
+def one_import() -> float:
+    began = time.perf_counter()
+    command = [sys.executable, "-c", "import torch, torch.distributed"]
+    subprocess.run(command, check=True, timeout=TIMEOUT)
+    return time.perf_counter() - began
+
+
+Medians = dict[str, dict[int, dict[str, float]]]
+
+
+def goals(found: Medians, importing: float) -> dict[str, tuple[float, str, bool]]:
+    """What there is to hold: value, goal in words, whether it is met."""
+    warm = {size: by["whole"] for size, by in found.get("warm", {}).items()}
+    docker = {size: by["whole"] for size, by in found.get("docker", {}).items()}
+    told = {}
+    if 64 in warm:
+        told["64 ranks warm, s"] = (warm[64], f"<= {WHOLE_64:g}", warm[64] <= WHOLE_64)
+    if 16 in warm and 64 in warm:
+        further = (warm[64] - warm[16]) / 48 * 1000
+        told["each further host, ms"] = (further, f"<= {FURTHER_MS:g}", further <= FURTHER_MS)
+    if 64 in warm and 64 in docker:
+        faster = docker[64] / warm[64]
+        told["Docker / warm at 64"] = (faster, f">= {FASTER:g}", faster >= FASTER)
+    if 4 in warm:
+        beyond = warm[4] - importing
+        goal = f"<= {BEYOND_IMPORT:g}"
+        told["4 ranks warm beyond one import, s"] = (beyond, goal, beyond <= BEYOND_IMPORT)
+    return told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+
+    turns = [
+        (way, size)
+        for size in arguments.sizes
+        for way in arguments.ways
+        if way == "warm" or size <= MOST
+    ]
+    runs: dict[str, dict[int, list[dict[str, float]]]] = {way: {} for way in arguments.ways}
+    imports = []
+    one_import()  # The disk's caches are warm afterwards, and the image is there.
+    for way in arguments.ways:
+        measured(way, 2)
+    for _ in range(arguments.rounds):
+        imports.append(one_import())
+        for way, size in turns:
+            runs[way].setdefault(size, []).append(measured(way, size))
+    medians: Medians = {
+        way: {
+            size: {key: median([one[key] for one in several]) for key in several[0]}
+            for size, several in by.items()
+        }
+        for way, by in runs.items()
+    }
+    importing = median(imports)
+    rows = [
+        [str(size), way, f"{by['whole']:.2f}", *(f"{by.get(name, 0):.2f}" for name in STAGES)]
+        for way, size in turns
+        for by in (medians[way][size],)
+    ]
+    told = goals(medians, importing)
+    print(f"one import of torch: {importing:.2f} s; load {os.getloadavg()[0]:.1f}")
+    for what, (value, goal, met) in told.items():
+        print(f"{what}: {value:.2f} (goal {goal}, {'met' if met else 'NOT met'})")
+    met = all(item[2] for item in told.values())
+    numbers = {
+        "load": os.getloadavg()[0],
+        "imports": imports,
+        "runs": runs,
+        "medians": medians,
+        "goals": {what: {"value": item[0], "goal": item[1]} for what, item in told.items()},
+        "met": met,
+    }
+    report("engines", ["ranks", "way", "whole s", *STAGES], rows, numbers)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
