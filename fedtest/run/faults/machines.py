@@ -34,7 +34,7 @@ def halt(world: World, pids: Mapping[ProcessKey, int | None]) -> str:
     """Stop processes, until all of them stand still."""
     running = _running(world, pids)
     world.engine.signal(world.run, running, signal.SIGSTOP)
-    _until(world, running, "stands still", lambda facts: all(item.state in "Tt" for item in facts))
+    _until(world, running, "stands still", _stand_still)
     return f"{_listed(running)} stopped"
 
 
@@ -100,6 +100,14 @@ def _until(
             raise DeadlineError(f"after {_WAIT:g} s it is not so that each {what}: {names}")
         if waiting:
             time.sleep(_POLL)
+
+
+def _stand_still(facts: list[ProcessFacts]) -> bool:
+    """Of what has just ended that is not so.
+
+    Who waits in the kernel, perhaps for a child that stands still, stops before he runs on.
+    """
+    return any(item.state in "Tt" for item in facts) and all(item.state in "TtD" for item in facts)
 
 
 def _facts(looked: Snapshot, pid: int) -> list[ProcessFacts]:
