@@ -66,8 +66,8 @@ class Endpoint:
         deadline = time.monotonic() + seconds
         errors: list[PeerError] = []
         posted = []
-        for peer in destinations:
-            outbox = self._outbox(peer)
+        # A rank that there is not is told of before anything goes out to another.
+        for peer, outbox in [(peer, self._outbox(peer)) for peer in destinations]:
             try:
                 posted.append((outbox, peer, outbox.post(outgoing, deadline, seconds)))
             except PeerError as error:

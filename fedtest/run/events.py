@@ -139,9 +139,15 @@ class EventLog:
         self.secrets = Secrets({})
         """What is not to be written."""
         self._file: FileIO | None = None
+        self._lock = threading.Lock()
 
     def add(self, kind: str, host: str | None = None, **data: Any) -> None:
         """`data` is anything that `artifacts.plain` knows how to write."""
+        # A host that a fault switched on is settled by the faults' thread.
+        with self._lock:
+            self._add(kind, host, data)
+
+    def _add(self, kind: str, host: str | None, data: dict[str, Any]) -> None:
         self.count += 1
         line = {"seq": self.count, "time": datetime.now(UTC).isoformat(), "kind": kind}
         if host is not None:

@@ -146,6 +146,8 @@ class Evidence:
                     tx_packets=now.tx_packets - (then.tx_packets - was.tx_packets),
                 )
         self.before[host] = replace(fresh, interfaces={**fresh.interfaces, **interfaces})
+        # The last look was at the host before: of it and these nothing can be told.
+        self.after[host] = fresh
 
     def saw(self, snapshots: Mapping[str, Snapshot]) -> None:
         """Take in the sockets of processes.

@@ -65,8 +65,14 @@ class Intake:
                     Problem(Verdict.INVALID, f"{key}: {error.message}", error.remedy)
                 )
             case Looked(snapshots, examined):
-                self._evidence.after.update(snapshots)
-                self._evidence.saw(snapshots)
+                # A look that was under way when a host was restarted saw the one before.
+                now = {
+                    host: item
+                    for host, item in snapshots.items()
+                    if item.born >= self._evidence.before[host].born
+                }
+                self._evidence.after.update(now)
+                self._evidence.saw(now)
                 self._evidence.looked_beside(examined)
                 if self.judging:
                     self._repeated.looked()

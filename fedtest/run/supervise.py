@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from fedtest.scenario.model import Scenario
 
 _WIND_UP = 120.0
+_AWAY = "what it was doing: a fault had its host switched off or standing still"
 _GRACE = 3.0
 """Seconds for what was done to be undone, and between asking a process to end and ending it."""
 
@@ -69,7 +70,9 @@ class Supervisor:
         self._began = 0.0
         self._ending = False
         self._intake = Intake(evidence, repeated, events, observer, clock)
-        self._witness = Witness(scenario, engine, run, evidence, directory)
+        self._witness = Witness(
+            scenario, engine, run, evidence, directory, away=self._away, returns=self._returns
+        )
         self._followers: list[Follower] = []
         self.starts = Starts(engine, run, evidence, inbox, events, clock, self._returns)
         self.follow(self._witness)
@@ -115,10 +118,12 @@ class Supervisor:
             self._blame_waits(vain, "never started: it waited in vain until")
         elif overdue := self._overdue():
             self.saved.append(postmortem.tails(self._evidence, self._directory))
-            hosts = dict.fromkeys(key.host for key in self._evidence.processes)
+            away = self._away()
+            every = dict.fromkeys(key.host for key in self._evidence.processes)
+            hosts = [name for name in every if name not in away]
             found = postmortem.look(self._engine, self._run, hosts, self._directory, "overdue")
             self._keep(found)
-            self._blame(overdue, found.missing)
+            self._blame(overdue, found.missing, away)
         else:
             self._take_waiting()  # A service may have ended just before it is asked to.
         self._end()
@@ -223,7 +228,7 @@ class Supervisor:
         for follower in self._followers if not self._ending else ():
             follower.taken(item)
 
-    def _blame(self, overdue: list[ProcessKey], missing: list[str]) -> None:
+    def _blame(self, overdue: list[ProcessKey], missing: list[str], away: frozenset[str]) -> None:
         whole = self._evidence.plan.deadline
         for key in overdue:
             state = self._evidence.processes[key]
@@ -237,7 +242,8 @@ class Supervisor:
                 Problem(
                     Verdict.FAILED,
                     f"{key}: still running after {whose} deadline of {limit:g} s",
-                    remedy=f"Its log is {state.log.path}\n{_where(key, missing)}",
+                    remedy=f"Its log is {state.log.path}\n"
+                    + _where(key, [_AWAY] if key.host in away else missing),
                     details=_last(state),
                 )
             )

@@ -11,7 +11,9 @@ from fedtest.run.clockwork import Follower
 from fedtest.run.events import Exited
 
 if TYPE_CHECKING:
-    from fedtest.engine.base import Engine, RunTag
+    from collections.abc import Callable
+
+    from fedtest.engine.base import Engine, ProcessKey, RunTag
     from fedtest.run.artifacts import RunDirectory
     from fedtest.run.events import Item
     from fedtest.run.evidence import Evidence
@@ -31,12 +33,17 @@ class Witness(Follower):
         run: RunTag,
         evidence: Evidence,
         directory: RunDirectory,
+        *,
+        away: Callable[[], frozenset[str]],
+        returns: Callable[[ProcessKey], bool],
     ) -> None:
         self._scenario = scenario
         self._engine = engine
         self._run = run
         self._evidence = evidence
         self._directory = directory
+        self._away = away
+        self._returns = returns
         self._thread: threading.Thread | None = None
         self._found = postmortem.Autopsy()
         self._defect: Exception | None = None
@@ -45,12 +52,19 @@ class Witness(Follower):
         """Whether it was a process that ended as nobody expects."""
         if isinstance(item, Exited):
             state = self._evidence.processes[item.key]
+            if self._returns(item.key):
+                return  # A fault has ended it, and starts it again.
             if not expected(self._scenario, item.key.process, item.key.host, state):
                 self.look(f" when {item.key} had ended with {item.status}")
 
     def look(self, when: str) -> None:
         """Begin to look at every host on which something runs, if that has not been done."""
-        running = [key.host for key, state in self._evidence.processes.items() if state.running]
+        away = self._away()  # One that stands still would keep all of them from being seen.
+        running = [
+            key.host
+            for key, state in self._evidence.processes.items()
+            if state.running and key.host not in away
+        ]
         if self._thread is None and running:
             hosts = list(dict.fromkeys(running))
             self._thread = threading.Thread(

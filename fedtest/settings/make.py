@@ -111,7 +111,7 @@ echo "==> routes 4 <=="; ip -j -4 route show
 echo "==> routes 6 <=="; ip -j -6 route show 2>/dev/null || true
 echo "==> forwarding 4 <=="; cat {_SYS4}
 echo "==> forwarding 6 <=="; cat {_SYS6}/all/forwarding 2>/dev/null || true
-echo "==> nat 4 <=="; iptables -w -t nat -S
+echo "==> nat 4 <=="; iptables -w -t nat -S 2>/dev/null || true
 echo "==> nat 6 <=="; ip6tables -w -t nat -S 2>/dev/null || true"""
 
 

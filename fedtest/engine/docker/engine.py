@@ -216,10 +216,16 @@ class DockerEngine(Engine):
 
     def sweep(self, deadline: float) -> Mapping[str, int]:
         end = time.monotonic() + deadline
-        return {
-            run_id: self.destroy(run_id, max(end - time.monotonic(), 1.0))
-            for run_id in removal.dead_runs(self._client)
-        }
+        found: dict[str, int] = {}
+        stuck: InvalidError | None = None
+        for run_id in removal.dead_runs(self._client):
+            try:
+                found[run_id] = self.destroy(run_id, max(end - time.monotonic(), 1.0))
+            except InvalidError as error:
+                stuck = stuck or error  # The others are removed all the same.
+        if stuck is not None:
+            raise stuck
+        return found
 
     def close(self) -> None:
         self._workers.close()

@@ -156,10 +156,13 @@ class Elsewhere:
     def ip(self, program: str, lines: list[str]) -> None:
         """Many changes of the network by one `ip`. OSError with its words."""
         self.check("net", "changing the network")
-        done = subprocess.run(
-            [program, "-batch", "-"], input="\n".join(lines) + "\n",
-            capture_output=True, text=True, errors="replace", timeout=120, check=False,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                [program, "-batch", "-"], input="\n".join(lines) + "\n",
+                capture_output=True, text=True, errors="replace", timeout=120, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise OSError("ip: not done after 120 s") from error
         if done.returncode:
             raise OSError(f"ip: {done.stderr.strip()}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -73,9 +74,12 @@ def base() -> Path:
 
 
 class RunPlace:
-    """The directory of one run."""
+    """The directory of one run. InvalidError if that cannot be a run's name."""
 
     def __init__(self, run_id: str) -> None:
+        # Whoever cleans up names a run: what is no name would be another directory.
+        if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", run_id) is None:
+            raise InvalidError(f"no run is called {run_id!r}")
         self.run_id = run_id
         self.path = base() / run_id
 
@@ -136,9 +140,21 @@ def dead_runs() -> Iterator[str]:
 
 
 def sweep(deadline: float) -> dict[str, int]:
-    """Remove the runs of the dead; how many hosts and networks each had."""
+    """Remove the runs of the dead; how many hosts and networks each had.
+
+    One that cannot be removed is in nobody else's way: its error comes last.
+    """
     end = time.monotonic() + deadline
-    return {run_id: RunPlace(run_id).remove(end) for run_id in list(dead_runs())}
+    removed: dict[str, int] = {}
+    stuck: InvalidError | None = None
+    for run_id in list(dead_runs()):
+        try:
+            removed[run_id] = RunPlace(run_id).remove(end)
+        except InvalidError as error:
+            stuck = stuck or error
+    if stuck is not None:
+        raise stuck
+    return removed
 
 
 def _count(path: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -29,6 +30,7 @@ _PROGRAM = (
     "from fedtest.engine.netns.launch import main; main()"
 )
 _START = 30.0
+_KILLED = 5.0
 _DOCKER = "Or use Docker: --engine docker."
 _SETTINGS = (
     ("user/max_user_namespaces", "0", "no user namespace may be made"),
@@ -135,7 +137,11 @@ def run(what: str, order: dict[str, Any]) -> str:
         out, _ = process.communicate(timeout=_START)
     except subprocess.TimeoutExpired as error:
         process.kill()
-        process.communicate()
+        # Not to its output's end: what it started may have that, and hang as it did.
+        if process.stdout is not None:
+            process.stdout.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_KILLED)
         raise DeadlineError(f"{what}: not done after {_START:g} s") from error
     lines = out.decode("utf-8", "replace").strip().splitlines()
     return lines[-1] if lines else f"status {process.returncode}, and not a word"

@@ -88,7 +88,7 @@ class Actions:
                 world.remove(spec)
                 at = self._clock()
                 if isinstance(spec, (PartitionFault, CutFault, BlockFault)):
-                    return Done(step, at, passages.measure(world, spec))
+                    return Done(step, at, passages.measure(world, spec, over=True))
                 return Done(step, at, "read back")
         return Done(step, self._clock(), found)
 

@@ -186,8 +186,10 @@ class FaultDriver(Follower):
                 self._start_again(key)
                 course.returning.discard(key)
         if not course.returning:
-            if course.plan.kind == "restart":
-                again = "started again" if course.pids else "on again"
+            back = self._returning(course)
+            # When everything ends, those that were to start again do not.
+            if course.plan.kind == "restart" and not (back and self._finishing):
+                again = "started again" if back else "on again"
                 self._record(course, "healed", self._clock(), again)
             self._next(course)
 
@@ -199,7 +201,7 @@ class FaultDriver(Follower):
 
     def _next(self, course: _Course) -> None:
         course.phase, course.at = "over", NEVER
-        if course.number + 1 < len(course.plan.turns):
+        if course.number + 1 < len(course.plan.turns) and not self._finishing:
             course.number += 1
             course.phase, course.at = "due", course.applied + course.turn.after
 

@@ -103,12 +103,11 @@ def _until(
 
 
 def _stand_still(facts: list[ProcessFacts]) -> bool:
-    """None runs its own code: who waits in the kernel (D) stops when that is over.
+    """Of what has just ended that is not so.
 
-    A shell waits so, within vfork, for a child that has been stopped.
+    Who waits in the kernel, perhaps for a child that stands still, stops before he runs on.
     """
-    states = {item.state for item in facts}
-    return not facts or (states <= set("TtD") and bool(states & set("Tt")))
+    return any(item.state in "Tt" for item in facts) and all(item.state in "TtD" for item in facts)
 
 
 def _facts(looked: Snapshot, pid: int) -> list[ProcessFacts]:

@@ -73,7 +73,9 @@ class World:
         alone = replace(self.base, hosts=(self.base.host(host),))
         found = self.engine.realise(alone, self.run, self._prepared, lambda _: None, DEADLINE)
         self.off -= {host}
-        self._bring_up.verify(alone, found)
+        # What its processes have made of the files that it was given is theirs.
+        kept = replace(alone, hosts=(replace(self.base.host(host), files=()),))
+        self._bring_up.verify(kept, found)
         target = desired(self.base, self._active)
         self._change(self.base, target, {host}, anew=True)
         return found[host]
