@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fedtest.plan import NetworkPlan, Plan
 
 _MTU = "com.docker.network.driver.mtu"
+_API_MODES = (1, 48)
+_MODE = "com.docker.network.bridge.gateway_mode_ipv4"
 _MASQUERADE = "com.docker.network.bridge.enable_ip_masquerade"
 _NO_ADDRESS = "com.docker.network.bridge.inhibit_ipv4"
 """Without an address of its own the machine's end of a bridge is no way into the machine."""
@@ -116,7 +118,7 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
                 # kernel shows it bridged packets. Where some must pass there is no way out
                 # either: nothing is masqueraded, and hosts' default routes are taken away.
                 internal=network.internal and not network.forwarded,
-                options=_options(network),
+                options=_options(network, client.api_version >= _API_MODES),
                 labels={**labels.of_run(run), labels.NETWORK: network.name},
             )
         except APIError as error:
@@ -128,7 +130,7 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
             raise
 
 
-def _options(network: NetworkPlan) -> dict[str, str]:
+def _options(network: NetworkPlan, has_modes: bool) -> dict[str, str]:
     found = {}
     if network.mtu is not None:
         found[_MTU] = str(network.mtu)
@@ -136,6 +138,9 @@ def _options(network: NetworkPlan) -> dict[str, str]:
         found[_NO_ADDRESS] = "true"
     if network.internal and network.forwarded:
         found[_MASQUERADE] = "false"
+        if has_modes:
+            # Otherwise what comes from another bridge is dropped before it is forwarded.
+            found[_MODE] = "nat-unprotected"
     return found
 
 

@@ -88,9 +88,14 @@ def told_apart(host: HostPlan) -> Iterator[None]:
         raise refusal from error
 
 
+def _shown_as(sysctl: str) -> str:
+    """How an engine names the file: `/proc/sys/net`, or since 28 `proc/./sys/net`."""
+    return re.escape(sysctl_file(sysctl).removeprefix("/proc/"))
+
+
 def _refusal(host: HostPlan, said: str) -> NotAsPlanned | None:
     for name, value in host.sysctls:
-        if match := re.search(re.escape(sysctl_file(name)) + r": ([a-z ]+)", said):
+        if match := re.search(_shown_as(name) + r": ([a-z ]+)", said):
             what = {
                 "no such file or directory": "the kernel does not have it for a host",
                 "permission denied": "the kernel has it for the whole machine only",
@@ -108,7 +113,7 @@ def _refusal(host: HostPlan, said: str) -> NotAsPlanned | None:
                 remedy="It is on another machine, or in a root of its own. `files` copies what "
                 "must be there.",
             )
-    if host.limits.cpus is not None and "Range of CPUs" in said:
+    if host.limits.cpus is not None and "range of cpus" in said.lower():
         return NotAsPlanned(
             f"host {host.name}: cpus: {said.rpartition('the engine says: ')[2]}",
             remedy="A limit of more than there is would be none: ask for less at `cpus`.",
