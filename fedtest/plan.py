@@ -177,6 +177,10 @@ class HostPlan:
             item.settled for item in self.attachments
         )
 
+    def on(self, network: str) -> AttachmentPlan:
+        """Its attachment to a network that it is on."""
+        return next(item for item in self.attachments if item.network == network)
+
     @property
     def looked_into(self) -> bool:
         """Whether it has something that only a look from beside it can tell of."""

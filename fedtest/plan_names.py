@@ -54,16 +54,24 @@ def usual_names(scenario: Scenario, known: Mapping[str, tuple[str, ...]]) -> Nam
 
 
 def own_names(usual: Names, host: Host, known: Mapping[str, tuple[str, ...]]) -> Names:
-    """What this host's says: what it has on purpose comes first, as installers write it."""
-    if not host.names:
-        return usual
-    kept = [(to, tuple(name for name in names if name not in host.names)) for to, names in usual]
-    added = [
-        (address, (name,))
-        for name, value in host.names.items()
-        if value != MISSING
-        for address in known.get(value, (value,))
-    ]
+    """What this host's says."""
+    return overridden(
+        usual,
+        {
+            name: () if value == MISSING else known.get(value, (value,))
+            for name, value in host.names.items()
+        },
+    )
+
+
+def overridden(names: Names, changes: Mapping[str, tuple[str, ...]]) -> Names:
+    """`names` where some lead to other addresses, or to none.
+
+    What is changed comes first, as installers write it: the first line that has
+    a name is the one that counts.
+    """
+    added = [(address, (name,)) for name, to in changes.items() for address in to]
+    kept = [(to, tuple(name for name in some if name not in changes)) for to, some in names]
     return (*added, *(line for line in kept if line[1]))
 
 

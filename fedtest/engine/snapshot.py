@@ -13,6 +13,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip
 
 from fedtest.engine.inside import END
 from fedtest.engine.routes import routes
+from fedtest.sections import sections
 
 _IFF_UP = 1
 _LINK_LOCAL = 0x20
@@ -95,7 +96,7 @@ def parse(text: str) -> Snapshot:
 
 
 def _parse(text: str) -> Snapshot:
-    parts = _sections(text)
+    parts = sections(text)
     return Snapshot(
         uptime=float(parts["/proc/uptime"].split()[0]),
         born=int(parts["/proc/1/stat"].rpartition(")")[2].split()[19]),
@@ -113,11 +114,6 @@ def _parse(text: str) -> Snapshot:
             if path.startswith(("/sys/fs/cgroup/", "/proc/sys/", "/proc/swaps"))
         },
     )
-
-
-def _sections(text: str) -> dict[str, str]:
-    pieces = re.split(r"^==> (.*) <==$", text, flags=re.MULTILINE)
-    return {name: body.strip("\n") for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
 
 
 def _oom_kills(parts: dict[str, str]) -> int | None:

@@ -8,6 +8,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from fedtest.links.queueing import CHAIN
+from fedtest.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def reading(commands: Commands) -> str:
 
 def differences(commands: Commands, told: str) -> list[str]:
     """What is not as asked for, in words; `told` is what `reading` printed."""
-    parts = _sections(told)
+    parts = sections(told)
     found: list[str] = []
     for at, interface in enumerate(_interfaces(commands)):
         found += _sizes(commands.sizes.get(interface, {}), interface, parts.get(f"{at} link", ""))
@@ -68,12 +69,8 @@ def _interfaces(commands: Commands) -> list[str]:
     return list(dict.fromkeys(every))
 
 
-def _sections(text: str) -> dict[str, str]:
-    pieces = re.split(r"^==> (.*) <==$", text, flags=re.MULTILINE)
-    return {name: body.strip("\n") for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
-
-
-def _json(text: str) -> list[dict[str, Any]]:
+def objects(text: str) -> list[dict[str, Any]]:
+    """A list of objects as JSON; empty if that cannot be read."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -82,7 +79,7 @@ def _json(text: str) -> list[dict[str, Any]]:
 
 
 def _sizes(wanted: dict[str, int], interface: str, text: str) -> Iterator[str]:
-    there = next(iter(_json(text)), {})
+    there = next(iter(objects(text)), {})
     for name, value in wanted.items():
         if there.get(name) != value:
             yield f"{interface}: {name} should be {value}, it is {there.get(name)}"
@@ -106,7 +103,7 @@ def _bits(text: str) -> float:
 
 
 def _leaves(commands: Commands, interface: str, text: str) -> Iterator[str]:
-    there = {item.get("parent"): item for item in _json(text)}
+    there = {item.get("parent"): item for item in objects(text)}
     for item in commands.leaves:
         if item.interface == interface:
             yield from _leaf(item, there.get(item.parent, {}))

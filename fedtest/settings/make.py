@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedtest.links.commands import Commands
+from fedtest.links.readback import objects
 from fedtest.links.shell import end
 from fedtest.plan_names import DNS_ADDRESS
+from fedtest.sections import sections
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,10 +118,9 @@ echo "==> nat 6 <=="; ip6tables -w -t nat -S 2>/dev/null || true"""
 
 def differences(host: HostPlan, told: str) -> Iterator[str]:
     """What is not as planned, in words; addresses are read back from within the host."""
-    pieces = re.split(r"^==> (.*) <==$", told, flags=re.MULTILINE)
-    parts = {name: body.strip() for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+    parts = sections(told)
     for version in _FAMILIES:
-        routes = _routes(parts.get(f"routes {version}", ""))
+        routes = objects(parts.get(f"routes {version}", ""))
         for route in host.routes:
             if route.to.version == version:
                 yield from _route(route, routes)
@@ -145,14 +145,6 @@ def _has(host: HostPlan, version: int) -> bool:
     return any(
         address.version == version for item in host.attachments for address in item.addresses
     )
-
-
-def _routes(text: str) -> list[dict[str, Any]]:
-    try:
-        found = json.loads(text or "[]")
-    except ValueError:
-        return []
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def _ways(there: list[dict[str, Any]], name: str) -> list[tuple[Any, Any]]:

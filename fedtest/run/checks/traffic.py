@@ -45,11 +45,7 @@ def check_traffic(check: TrafficCheck, evidence: Evidence) -> Finding:
 
 def _through(check: TrafficCheck, evidence: Evidence, host: str) -> int | str:
     """By the interface's own counters; or why that cannot be said."""
-    interface = next(
-        item.interface
-        for item in evidence.plan.host(host).attachments
-        if item.network == check.network
-    )
+    interface = evidence.plan.host(host).on(check.network).interface
     before = evidence.before[host].interfaces.get(interface)
     after = evidence.after[host].interfaces.get(interface)
     if before is None or after is None:

@@ -11,8 +11,9 @@ from ipaddress import IPv4Interface
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
+from fedtest.links.ways import Ways
 from fedtest.plan_links import BarrierPlan, LinkPlan, PairPlan
-from fedtest.plan_names import DnsPlan
+from fedtest.plan_names import DnsPlan, overridden
 from fedtest.scenario.faults import (
     BlockFault,
     CutFault,
@@ -21,15 +22,15 @@ from fedtest.scenario.faults import (
     PartitionFault,
     ResolveFault,
 )
+from fedtest.scenario.resolution import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from fedtest.plan import AttachmentPlan, HostPlan, NetworkPlan, Plan
+    from fedtest.plan import HostPlan, NetworkPlan, Plan
+    from fedtest.plan_names import Names
     from fedtest.scenario.base import Part
     from fedtest.scenario.links import PairLink
-
-Names = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 def desired(plan: Plan, active: Iterable[Part]) -> Plan:
@@ -63,11 +64,6 @@ def cut_ways(plan: Plan, spec: PartitionFault | CutFault) -> list[tuple[str, str
     return list(_ways(plan, spec.network, spec.sender, spec.receiver))
 
 
-def attachment(plan: Plan, host: str, network: str) -> AttachmentPlan:
-    """A host's attachment to a network that it is on."""
-    return next(item for item in plan.host(host).attachments if item.network == network)
-
-
 def _members(plan: Plan, side: Iterable[str]) -> list[str]:
     hosts = {host.name for host in plan.hosts}
     groups = {group.name: group.members for group in plan.groups}
@@ -78,12 +74,7 @@ def _members(plan: Plan, side: Iterable[str]) -> list[str]:
 def _ways(
     plan: Plan, network: str, sender: str | None, receiver: str | None
 ) -> Iterator[tuple[str, str]]:
-    on = [
-        host.name
-        for host in plan.hosts
-        if any(item.network == network for item in host.attachments)
-    ]
-    for one, other in permutations(on, 2):
+    for one, other in permutations(Ways(plan).members(network), 2):
         if sender in (None, one) and receiver in (None, other):
             yield one, other
 
@@ -94,7 +85,7 @@ def _with_host(plan: Plan, changed: Mapping[str, HostPlan]) -> Plan:
 
 def _interface(plan: Plan, spec: InterfaceFault) -> Plan:
     host = plan.host(spec.host)
-    old = attachment(plan, spec.host, spec.network).interface
+    old = host.on(spec.network).interface
     items = []
     for item in host.attachments:
         changed = item
@@ -126,14 +117,14 @@ def _barriers(plan: Plan, spec: PartitionFault | CutFault | BlockFault) -> Plan:
     elif isinstance(spec, CutFault) and spec.sender is None:
         # Whoever sends: what comes from beyond the testbed as well.
         for receiver in {receiver for _, receiver in cut_ways(plan, spec)}:
-            item = attachment(plan, receiver, spec.network)
+            item = plan.host(receiver).on(spec.network)
             found[receiver] = [BarrierPlan(item.interface)]
     else:
         for sender, receiver in cut_ways(plan, spec):
-            item = attachment(plan, receiver, spec.network)
+            item = plan.host(receiver).on(spec.network)
             found.setdefault(receiver, []).extend(
                 BarrierPlan(item.interface, str(address.ip))
-                for address in attachment(plan, sender, spec.network).addresses
+                for address in plan.host(sender).on(spec.network).addresses
             )
     hosts = {name: plan.host(name) for name in found}
     return _with_host(
@@ -181,7 +172,7 @@ def _pairs(plan: Plan, network: NetworkPlan, spec: LinkFault) -> NetworkPlan:
         pair = pairs.get((sender, receiver))
         if pair is None and spec.receiver is None:
             continue  # It is as the attachment says, and that has changed.
-        usual = attachment(plan, sender, network.name).link
+        usual = plan.host(sender).on(network.name).link
         link = _changed(pair.link if pair else usual, spec.change)
         shares = (pair is None or pair.shares_rate) and spec.change.rate is None
         pairs[sender, receiver] = PairPlan(sender, receiver, link, shares)
@@ -211,24 +202,24 @@ def _resolve(plan: Plan, spec: ResolveFault) -> Plan:
 
 def _answers(dns: tuple[DnsPlan, ...], spec: ResolveFault) -> tuple[DnsPlan, ...]:
     """An engine's DNS knows every host: a name that is missing must be missing there, too."""
-    missing = [name for name, target in spec.names.items() if target == "missing"]
+    missing = [name for name, target in spec.names.items() if target == MISSING]
     kept = tuple(item for item in dns if item.name not in missing)
     return (*kept, *(DnsPlan(name, failure="nxdomain") for name in missing))
 
 
 def _renamed(names: Names, spec: ResolveFault) -> Names:
-    addresses: dict[str, list[str]] = {}
+    known: dict[str, tuple[str, ...]] = {}
     for address, some in names:
         for name in some:
-            addresses.setdefault(name, []).append(address)
-    kept = [
-        (address, tuple(name for name in some if name not in spec.names)) for address, some in names
-    ]
-    added = [
-        (address, (name,))
-        for name, target in spec.names.items()
-        if target != "missing"
-        for address in (addresses.get(target, []) if isinstance(target, str) else [str(target)])
-    ]
-    # First, because the first line that has a name is the one that counts.
-    return (*added, *((address, some) for address, some in kept if some))
+            known[name] = (*known.get(name, ()), address)
+    return overridden(
+        names,
+        {
+            name: ()
+            if target == MISSING
+            else known.get(target, ())
+            if isinstance(target, str)
+            else (str(target),)
+            for name, target in spec.names.items()
+        },
+    )

@@ -22,7 +22,7 @@ def came(
     if isinstance(occasion, FaultMoment) or occasion.bytes is None:
         return first(happened(occasion, evidence, start))
     host = evidence.plan.host(occasion.host or "")
-    item = next(nic for nic in host.attachments if nic.network == occasion.network)
+    item = host.on(occasion.network or "")
     counts = []
     for moment in (evidence.before, evidence.after):
         there = moment.get(host.name)

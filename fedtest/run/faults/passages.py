@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fedtest.errors import NotAsPlanned
 from fedtest.links.passage import PORT, Passage, arrived, counting, sending, wrong
 from fedtest.links.ways import Ways
-from fedtest.run.faults.desired import attachment, cut_ways
+from fedtest.run.faults.desired import cut_ways
 from fedtest.run.faults.world import DEADLINE
 from fedtest.scenario.faults import BlockFault, CutFault, PartitionFault
 
@@ -53,15 +53,16 @@ def measure(
     return (
         f"nothing arrives on {closed} of {len(some)} ways"
         if closed
-        else (f"what is sent arrives on {len(some)} ways")
+        else f"what is sent arrives on {len(some)} ways"
     )
 
 
 def _passages(
     plan: Plan, spec: PartitionFault | CutFault | BlockFault, off: frozenset[str]
 ) -> Iterator[Passage]:
+    known = Ways(plan)
     if isinstance(spec, BlockFault):
-        yield from _to_ports(plan, spec, off)
+        yield from _to_ports(plan, known, spec, off)
         return
     ways: Iterable[tuple[str, str]] = cut_ways(plan, spec)
     if isinstance(spec, CutFault) and spec.sender is None:
@@ -70,10 +71,10 @@ def _passages(
         ways = [(sender, receiver) for receiver, sender in ways]
     for sender, receiver in ways:
         if {sender, receiver}.isdisjoint(off):
-            yield from _passage(plan, spec.network, sender, receiver, PORT)
+            yield from _passage(plan, known, spec.network, sender, receiver, PORT)
 
 
-def _to_ports(plan: Plan, spec: BlockFault, off: frozenset[str]) -> Iterator[Passage]:
+def _to_ports(plan: Plan, known: Ways, spec: BlockFault, off: frozenset[str]) -> Iterator[Passage]:
     """One peer is enough to show it, on each port that begins a range."""
     target = plan.host(spec.host)
     for item in target.attachments:
@@ -87,11 +88,13 @@ def _to_ports(plan: Plan, spec: BlockFault, off: frozenset[str]) -> Iterator[Pas
         ]
         for peer in peers[:1]:
             for first, _ in spec.ports:
-                yield from _passage(plan, item.network, peer, target.name, first)
+                yield from _passage(plan, known, item.network, peer, target.name, first)
 
 
-def _passage(plan: Plan, network: str, sender: str, receiver: str, port: int) -> Iterator[Passage]:
-    source, target = attachment(plan, sender, network), attachment(plan, receiver, network)
+def _passage(  # noqa: PLR0917 - a way is so much
+    plan: Plan, known: Ways, network: str, sender: str, receiver: str, port: int
+) -> Iterator[Passage]:
+    source, target = plan.host(sender).on(network), plan.host(receiver).on(network)
     pairs = [
         (one.ip, other.ip)
         for one in source.addresses
@@ -106,13 +109,13 @@ def _passage(plan: Plan, network: str, sender: str, receiver: str, port: int) ->
             str(pairs[0][1]),
             port,
             open=not barred(plan, network, sender, receiver, port),
-            lossy=Ways(plan).way(network, sender, receiver).link.loss is not None,
+            lossy=known.way(network, sender, receiver).link.loss is not None,
         )
 
 
 def barred(plan: Plan, network: str, sender: str, receiver: str, port: int) -> bool:
     """Whether some fault keeps what is sent from arriving."""
-    source, target = attachment(plan, sender, network), attachment(plan, receiver, network)
+    source, target = plan.host(sender).on(network), plan.host(receiver).on(network)
     if not (source.up and target.up):
         return True
     return any(

@@ -56,15 +56,11 @@ def provide_faults(  # noqa: PLR0917 - it is called in one place
     plan = evidence.plan
     if hosts := _touched(plan):
         engine.condition(run, dict.fromkeys(hosts, "true"), DEADLINE)
-    chosen: Mechanism | None = None
+    chosen = bring_up.links
     if any(isinstance(fault.spec, LinkFault) for fault in plan.faults):
-        chosen = ask_mechanism(engine, run, plan, netem)
+        chosen = chosen or ask_mechanism(engine, run, plan, netem)
         refuse_impossible_faults(plan, chosen)
-
-    def mechanism() -> Mechanism:
-        return chosen or ask_mechanism(engine, run, plan, netem)
-
-    world = World(engine, run, evidence, prepared, bring_up, mechanism)
+    world = World(engine, run, evidence, prepared, bring_up, chosen)
     hands = Hands(Actions(world, clock), inbox.put)
     return FaultDriver(evidence, hands, events, start_again, tell, clock)
 

@@ -35,6 +35,7 @@ class World:
 
     `base` is the plan without faults, `now` the plan that the hosts match.
     `off` and `paused` are hosts that faults have switched off or halted.
+    `mechanism`: by what links are made, None if there never are any.
     """
 
     def __init__(  # noqa: PLR0917 - it is made in one place
@@ -44,7 +45,7 @@ class World:
         evidence: Evidence,
         prepared: Prepared,
         bring_up: BringUp,
-        mechanism: Callable[[], Mechanism],
+        mechanism: Mechanism | None,
     ) -> None:
         self.engine = engine
         self.run = run
@@ -125,7 +126,8 @@ class World:
     ) -> None:
         if not (before.conditioned or after.conditioned):
             return
-        chosen = self._mechanism()
+        chosen = self._mechanism
+        assert chosen is not None  # noqa: S101 - links there are, or a fault makes some
         old = {} if anew else apply.plan_commands(before, chosen)
         new = apply.plan_commands(after, chosen)
         scripts = {}
