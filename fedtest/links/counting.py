@@ -61,7 +61,7 @@ def parse(counts: Sequence[Count], told: str) -> list[Counted | None]:
     seen: list[list[tuple[int, int]]] = [[] for _ in counts]
     for line in told.splitlines():
         words = line.split()
-        if len(words) == 3 and all(word.isdigit() for word in words) and int(words[0]) < len(seen):
+        if len(words) == 3 and all(word.isdecimal() for word in words) and int(words[0]) < len(seen):
             seen[int(words[0])].append((int(words[1]), int(words[2])))
     return [
         Counted(sum(item[0] for item in found), sum(item[1] for item in found))

@@ -102,7 +102,7 @@ def arrived(some: Sequence[Passage]) -> str:
 
 def wrong(some: Sequence[Passage], told: str) -> list[str]:
     """The ways that are not as they should be; `told` is what `arrived` printed."""
-    counts = [int(line) for line in told.splitlines() if line.isdigit()]
+    counts = [int(line) for line in told.splitlines() if line.isdecimal()]
     heard = {tuple(line.split()) for line in told.splitlines()}
     ordered = [item for command in _commands(some) for item in some if _command(item) == command]
     if len(counts) != 2 * len(ordered):
