@@ -61,8 +61,10 @@ def parse(counts: Sequence[Count], told: str) -> list[Counted | None]:
     seen: list[list[tuple[int, int]]] = [[] for _ in counts]
     for line in told.splitlines():
         words = line.split()
-        if len(words) == 3 and all(word.isdecimal() for word in words) and int(words[0]) < len(seen):
-            seen[int(words[0])].append((int(words[1]), int(words[2])))
+        if len(words) == 3 and all(word.isdecimal() for word in words):
+            at, size, packets = map(int, words)
+            if at < len(seen):
+                seen[at].append((size, packets))
     return [
         Counted(sum(item[0] for item in found), sum(item[1] for item in found))
         if len(found) == len(count.addresses) and found
