@@ -269,7 +269,7 @@ CHANGES = (
     + """
 faults:
   - {link: {network: data, from: a, to: b, change: {delay: 80ms, loss: 0%}}, id: slow, at: 2s, for: 2s}
-  - {cut: {network: data}, id: cut, when: slow.healed, at: 500ms, for: 3s}
+  - {cut: {network: data}, id: cut, when: slow.healed, at: 500ms, until: within.healed}
   - {cut: {network: data, from: b, to: a}, id: within, when: cut.applied, for: 1s}
 """
     + until_healed("cut")
