@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from fedtest.comm.inbox import Received
+    from fedtest.comm.memory import Memory
 
 
 class Arrivals:
@@ -39,12 +40,14 @@ class Arrivals:
         *,
         limit: int,
         ahead: bool,
+        memory: Memory,
         explain: Callable[[int, Exception | None], CommError],
     ) -> None:
         self.group = group
         self.rank = rank
         self.limit = limit  # bytes of content of one package
         self.ahead = ahead
+        self.memory = memory  # for contents
         self.explain = explain
         self.lock = threading.Lock()
         self.closing = False
@@ -144,6 +147,7 @@ class Arrivals:
             if inbox.failure is None:
                 inbox.failure = error
                 inbox.offered = inbox.granted = False
+                # One that may have closed in order is no news to who waits for others.
                 if not (isinstance(error, PeerLost) and error.closed is not False):
                     self._news.append(inbox)
                 inbox.go.notify_all()
@@ -212,16 +216,15 @@ class Arrivals:
                 inbox.go.notify()
 
     def _timeout(self, src: int | None, seconds: float) -> TransferTimeout:
-        late = [
-            inbox
-            for inbox in self._inboxes.values()
-            if inbox.part != "header" and src in (None, inbox.peer)
-        ]
+        inboxes = [inbox for inbox in self._inboxes.values() if src in (None, inbox.peer)]
+        late = [inbox for inbox in inboxes if inbox.part != "header" and inbox.failure is None]
         part = late[0].part if late else "header"
         peer = late[0].peer if late else (-1 if src is None else src)
         who = "any rank" if peer < 0 else f"rank {peer}"
+        gone = [str(inbox.peer) for inbox in inboxes if inbox.failure is not None]
+        more = f"; nothing more comes from rank {', '.join(gone)}" if gone else ""
         return TransferTimeout(
-            f"receiving from {who}: waited {seconds:g} s for the {part}", peer, seconds, part
+            f"receiving from {who}: waited {seconds:g} s for the {part}{more}", peer, seconds, part
         )
 
 

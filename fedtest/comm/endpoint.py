@@ -12,7 +12,7 @@ import torch
 from fedtest.comm.arrivals import Arrivals
 from fedtest.comm.errors import ArgumentError, NotConnected, PeerError, PeerLost, one_line
 from fedtest.comm.heartbeat import Heartbeat
-from fedtest.comm.memory import Stage
+from fedtest.comm.memory import Memory
 from fedtest.comm.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -44,14 +44,20 @@ class Endpoint:
         self.rank: int = group.rank()
         self.size: int = group.size()
         self.limit = limit
-        self.stage = Stage()
+        self.memory = Memory()
         self.lost: dict[int, PeerLost] = {}
         self.closed = False
         self._lock = threading.Lock()
         self._outboxes: dict[int, Outbox] = {}
         self._heartbeat = Heartbeat(links, heartbeat, self._gone) if links else None
         self._arrivals = Arrivals(
-            group, self.rank, self.size, limit=limit, ahead=ahead, explain=self._explain
+            group,
+            self.rank,
+            self.size,
+            limit=limit,
+            ahead=ahead,
+            memory=self.memory,
+            explain=self._explain,
         )
 
     def send(
@@ -79,9 +85,6 @@ class Endpoint:
                 done.append(peer)
             except PeerError as error:
                 errors.append(error)
-        late = any(not sending.done for _, _, sending in posted)
-        if outgoing.staged is not None and not late:
-            self.stage.give(outgoing.staged)
         if errors:
             for other in errors[1:]:
                 errors[0].add_note(str(other))
@@ -115,6 +118,7 @@ class Endpoint:
         if self._heartbeat is not None:
             self._heartbeat.close()
         self._release()
+        self.memory.close()
         if errors:
             for other in errors[1:]:
                 errors[0].add_note(str(other))

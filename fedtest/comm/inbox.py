@@ -10,16 +10,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
 from os import environ
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from fedtest.comm import wire
 from fedtest.comm.codes import DTYPES, MessageCode, message_code
 from fedtest.comm.errors import CommError, PackageError
-from fedtest.comm.memory import empty
 from fedtest.comm.outbox import FOREVER, TAG
 from fedtest.comm.outgoing import EAGER_BYTES
 
@@ -36,14 +34,20 @@ EXACT = not sys.platform.startswith("linux") or environ.get("GLOO_DEVICE_TRANSPO
 MARGIN = 0 if EXACT else 64  # numbers
 
 
-@dataclass(frozen=True)
-class Received:
+class Received(NamedTuple):
     """A package that has come whole; `content` is None if it has no tensor."""
 
     sender: int
     code: MessageCode
     content: list[torch.Tensor] | None
     volume: int  # bytes of content
+
+
+class _Numbers(NamedTuple):
+    """A receive of numbers that is posted, and the memory for them, all UNSET before."""
+
+    memory: bytearray
+    work: Any
 
 
 class Inbox:
@@ -63,6 +67,7 @@ class Inbox:
         self.go = threading.Condition(arrivals.lock)
         self.thread: threading.Thread | None = None
         self._arrivals = arrivals
+        self._next: _Numbers | None = None  # a header's receive, posted ahead
 
     def start(self) -> None:
         self.thread = threading.Thread(
@@ -78,7 +83,8 @@ class Inbox:
 
     def _run(self) -> None:
         arrivals = self._arrivals
-        while arrivals.may_read(self):
+        more = arrivals.may_read(self)
+        while more:
             try:
                 item = self._read()
             except PackageError as error:
@@ -94,18 +100,21 @@ class Inbox:
             else:
                 if item is not None:
                     arrivals.deliver(self, item)
+                    del item  # it is the caller's, and so is when its memory is free
+                    more = arrivals.may_read(self)
                     continue
             return
 
     def _read(self) -> Received | PackageError | None:
         """The next package, or what is wrong with it if the next can still be found after it."""
-        header = wire.Header(*self._numbers(wire.HEADER_SIZE, "header"))
+        posted, self._next = self._next or self._post_header(), None
+        header = wire.Header(*self._numbers(posted, wire.HEADER_SIZE, "header"))
         wrong = self._check(header)
         code = MessageCode.ParameterRequest if wrong else message_code(header.code)
         if not header.length:
             return wrong or Received(self.peer, code, None, 0)
         self.part = "slices"
-        slices = self._numbers(header.length, "slices")
+        slices = self._numbers(self._post_numbers(header.length), header.length, "slices")
         try:
             layout = wire.check_slices(slices)
             volume = wire.check_size(layout, header.dtype, self._arrivals.limit)
@@ -114,10 +123,15 @@ class Inbox:
         self.part = "content"
         if volume > EAGER_BYTES and not self._arrivals.wait_for_grant(self):
             return None
-        content = empty(layout.total, DTYPES[header.dtype])
-        self._receive(content)
+        content = self._arrivals.memory.empty(layout.total, DTYPES[header.dtype])
+        work = self._post(content)
+        if self._arrivals.ahead:
+            # What comes next is a header in any case; so its way is not waited for twice.
+            self._next = self._post_header()
+        tensors = wire.views(content, layout)  # while it is on its way
+        work.wait(FOREVER)
         self.part = "header"
-        return wrong or Received(self.peer, code, wire.views(content, layout), volume)
+        return wrong or Received(self.peer, code, tensors, volume)
 
     def _check(self, header: wire.Header) -> PackageError | None:
         """Raises what makes the header useless; returns what only makes the package useless."""
@@ -139,16 +153,21 @@ class Inbox:
             return wrong
         return None
 
-    def _numbers(self, count: int, part: str) -> list[int]:
-        buffer = torch.full((count + MARGIN,), wire.UNSET, dtype=torch.int32)
-        self._receive(buffer)
-        numbers: list[int] = buffer.tolist()
+    def _post_header(self) -> _Numbers:
+        return self._post_numbers(wire.HEADER_SIZE)
+
+    def _post_numbers(self, count: int) -> _Numbers:
+        memory = bytearray(wire.UNSET_BYTES * (count + MARGIN))
+        return _Numbers(memory, self._post(torch.frombuffer(memory, dtype=torch.int32)))
+
+    def _numbers(self, posted: _Numbers, count: int, part: str) -> list[int]:
+        posted.work.wait(FOREVER)
+        numbers: list[int] = memoryview(posted.memory).cast("i").tolist()
         if wire.UNSET in numbers[:count]:
             raise PackageError(f"rank {self.peer} sent fewer than {count} numbers as {part}")
-        if numbers[count:].count(wire.UNSET) != MARGIN:
+        if numbers.count(wire.UNSET) != MARGIN:
             raise PackageError(f"rank {self.peer} sent more than {count} numbers as {part}")
         return numbers[:count]
 
-    def _receive(self, buffer: torch.Tensor) -> None:
-        work: Any = self._arrivals.group.recv([buffer], self.peer, TAG)
-        work.wait(FOREVER)
+    def _post(self, buffer: torch.Tensor) -> Any:
+        return self._arrivals.group.recv([buffer], self.peer, TAG)

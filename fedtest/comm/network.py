@@ -256,7 +256,7 @@ class DistNetwork:
             code,
             strict=self.strict,
             limit=self.max_package_bytes,
-            stage=endpoint.stage,
+            memory=endpoint.memory,
             stacklevel=3,
         )
         done: list[int] = []

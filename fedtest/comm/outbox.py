@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from datetime import timedelta
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from fedtest.comm.errors import NotConnected, PeerError, TransferTimeout
@@ -21,22 +22,30 @@ FOREVER = timedelta(days=365)
 
 UNDER_WAY_BYTES = 16 << 20  # of packages that are sent in the background, per rank
 UNDER_WAY = 256  # such packages, per rank
+BATCH = 32  # of them that are waited for at once
 PARTS = ("header", "slices", "content")
 
 
 class Sending:
     """A package that has been handed to Gloo. Its memory is kept until it is done."""
 
-    def __init__(self, outgoing: Outgoing, parts: list[Any]) -> None:
-        self.outgoing = outgoing
+    def __init__(self, parts: list[Any], volume: int) -> None:
         self.parts = parts
-        self.works: deque[Any] = deque()
+        self.volume = volume
+        self.works: list[Any] = []
+        self.left = 0  # parts that have
         self.done = False
 
     @property
     def part(self) -> str:
-        """What has not left yet."""
-        return PARTS[len(self.parts) - max(1, len(self.works))]
+        """What has not left yet, as far as it is known."""
+        return PARTS[min(self.left, len(self.parts) - 1)]
+
+    def end(self) -> None:
+        """It has left: its memory is free."""
+        self.done = True
+        self.parts = []
+        self.works = []
 
 
 class Outbox:
@@ -53,7 +62,10 @@ class Outbox:
         self._rank = rank
         self._peer = peer
         self._explain = explain
-        self._changed = threading.Condition()
+        lock = threading.Lock()
+        self._changed = threading.Condition(lock)
+        self._work = threading.Condition(lock)  # for the thread that waits for Gloo
+        self._idle = False  # that thread has nothing to wait for
         self._posted: deque[Sending] = deque()
         self._bytes = 0
         self._thread: threading.Thread | None = None
@@ -68,8 +80,8 @@ class Outbox:
         parts = [outgoing.header(self._rank, self._peer)]
         if outgoing.slices is not None:
             parts += [outgoing.slices, outgoing.content]
-        sending = Sending(outgoing, parts)
         volume = outgoing.volume
+        sending = Sending(parts, volume)
         error = None
         with self._changed:
             if outgoing.eager:
@@ -87,8 +99,9 @@ class Outbox:
                 self._bytes += volume
                 if self._thread is None:
                     self._start()
-                elif len(self._posted) == 1:
-                    self._changed.notify_all()
+                elif self._idle:
+                    self._idle = False
+                    self._work.notify()
         if error is not None:
             raise self._explain(self._peer, error) from error
         return sending
@@ -116,6 +129,7 @@ class Outbox:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+            self._work.notify()
 
     def _full(self, volume: int) -> bool:
         posted = len(self._posted)
@@ -160,13 +174,11 @@ class Outbox:
                 while not self._posted:
                     if self._closing:
                         return
-                    self._changed.wait()
-                some = list(self._posted)
+                    self._idle = True
+                    self._work.wait()
+                some = list(islice(self._posted, BATCH))
             try:
-                for sending in some:
-                    while sending.works:
-                        sending.works[0].wait(FOREVER)
-                        sending.works.popleft()
+                _await(some)
             except RuntimeError as error:
                 if not self._closing:
                     self._explain(self._peer, error)
@@ -174,7 +186,21 @@ class Outbox:
                 return
             with self._changed:
                 for sending in some:
-                    sending.done = True
+                    self._bytes -= sending.volume
+                    sending.end()
                     self._posted.popleft()
-                    self._bytes -= sending.outgoing.volume
                 self._changed.notify_all()
+
+
+def _await(some: list[Sending]) -> None:
+    """Until all have left. Raises RuntimeError.
+
+    Messages leave in order, so the last of several stands for all: each wait
+    makes the interpreter change threads, while the sender makes the next package.
+    """
+    if len(some) > 1:
+        some[-1].works[-1].wait(FOREVER)
+        return
+    for work in some[0].works:
+        work.wait(FOREVER)
+        some[0].left += 1

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fedtest.comm import codes, tensors, wire
 from fedtest.comm.errors import PackageError
-from fedtest.comm.memory import Stage, empty
 
 if TYPE_CHECKING:
     import torch
 
     from fedtest.comm.codes import MessageCode
+    from fedtest.comm.memory import Memory
     from fedtest.comm.package import Package
 
 EAGER_BYTES = 1 << 20
 """Packages with a content up to this size are copied and sent in the background."""
 
 
-@dataclass(frozen=True)
-class Outgoing:
+class Outgoing(NamedTuple):
     """What goes out; the ranks are put into the header when it does."""
 
     code: int
     dtype: int
-    slices: torch.Tensor | None
-    content: torch.Tensor | None
-    staged: torch.Tensor | None = None  # memory to give back to the stage afterwards
-
-    @property
-    def volume(self) -> int:
-        """Bytes of content."""
-        return 0 if self.content is None else self.content.numel() * self.content.element_size()
+    slices: torch.Tensor | None = None
+    content: torch.Tensor | None = None
+    volume: int = 0  # bytes of content
 
     @property
     def eager(self) -> bool:
@@ -50,7 +43,7 @@ def prepare(
     *,
     strict: bool,
     limit: int,
-    stage: Stage,
+    memory: Memory,
     stacklevel: int = 2,
 ) -> Outgoing:
     """Make `content` ready. Raises PackageError.
@@ -60,7 +53,7 @@ def prepare(
     value = codes.message_code(code).value
     found = tensors.as_list(content)
     if not found:
-        return Outgoing(value, codes.NO_DTYPE, None, None)
+        return Outgoing(value, codes.NO_DTYPE)
     dtype = found[0].dtype
     kind = codes.dtype_code(dtype)
     numbers: list[int] = []
@@ -71,14 +64,11 @@ def prepare(
     if size > EAGER_BYTES and len(found) == 1:
         flat = tensors.borrowed(found[0])
         if flat is not None:
-            return Outgoing(value, kind, slices, flat)
-    staged = stage.take(size) if size > EAGER_BYTES else None
-
-    def allocate(elements: int, dtype: torch.dtype) -> torch.Tensor:
-        return empty(elements, dtype) if staged is None else staged[:size].view(dtype)
-
-    flat = tensors.flat(found, dtype, strict=strict, allocate=allocate, stacklevel=stacklevel + 1)
-    return Outgoing(value, kind, slices, flat, staged)
+            return Outgoing(value, kind, slices, flat, size)
+    flat = tensors.flat(
+        found, dtype, strict=strict, allocate=memory.empty, stacklevel=stacklevel + 1
+    )
+    return Outgoing(value, kind, slices, flat, size)
 
 
 def of_package(package: Package, limit: int) -> Outgoing:
@@ -91,7 +81,7 @@ def of_package(package: Package, limit: int) -> Outgoing:
     if not package.slices:
         if content is not None:
             raise PackageError("a package with content but without slices")
-        return Outgoing(code, codes.NO_DTYPE, None, None)
+        return Outgoing(code, codes.NO_DTYPE)
     if content is None:
         raise PackageError("a package with slices but without content")
     tensors.check(content)
@@ -106,7 +96,7 @@ def of_package(package: Package, limit: int) -> Outgoing:
     flat = tensors.borrowed(content)
     if flat is None or size <= EAGER_BYTES:
         flat = tensors.flat([content], content.dtype, strict=True)
-    return Outgoing(code, kind, wire.int32(numbers), flat)
+    return Outgoing(code, kind, wire.int32(numbers), flat, size)
 
 
 def _check(header: wire.Header, slices: list[int], limit: int) -> int:

@@ -10,7 +10,7 @@ import torch
 from fedtest.comm import coercion
 from fedtest.comm.codes import dtype_code, name
 from fedtest.comm.errors import PackageError
-from fedtest.comm.memory import empty
+from fedtest.comm.memory import empty, item_size
 from fedtest.comm.wire import MAX_DIMENSIONS
 
 if TYPE_CHECKING:
@@ -43,14 +43,15 @@ def as_list(content: object) -> list[torch.Tensor]:
 
 def check(tensor: torch.Tensor) -> None:
     """Raise PackageError unless `tensor` can be sent."""
-    dtype = tensor.dtype
     if tensor.is_quantized:
-        raise PackageError(f"a quantised tensor ({name(dtype)}) cannot be sent: dequantize() it")
-    dtype_code(dtype)
+        raise PackageError(
+            f"a quantised tensor ({name(tensor.dtype)}) cannot be sent: dequantize() it"
+        )
+    dtype_code(tensor.dtype)
     if tensor.layout is not torch.strided or tensor.is_nested:
         layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
         raise PackageError(f"a {layout} tensor cannot be sent: make it dense first")
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         what = "it has no values" if tensor.is_meta else "move it with cpu()"
         raise PackageError(f"a tensor on {tensor.device} cannot be sent: {what}")
     if tensor.dim() > MAX_DIMENSIONS:
@@ -77,24 +78,25 @@ def flat(
     `allocate` gives the memory, for so many elements (default: new). Each dtype
     that can lose something is warned of once; `strict` raises CoercionError.
     """
-    total = sum(tensor.numel() for tensor in tensors)
-    target = (allocate or empty)(total, dtype)
-    losses = coercion.Losses(dtype, strict=strict)
-    place = target.data_ptr()
-    at = 0
-    with torch.no_grad():
-        for tensor in tensors:
-            count = tensor.numel()
-            if tensor.dtype is dtype and tensor.is_contiguous() and not tensor.is_neg():
-                # Not copy_(): its threads would fight with Gloo's for the processors.
-                size = count * dtype.itemsize
-                ctypes.memmove(place + at * dtype.itemsize, tensor.data_ptr(), size)
-            else:
-                part = target.narrow(0, at, count).view(tensor.shape)
+    counts = [tensor.numel() for tensor in tensors]
+    target = (allocate or empty)(sum(counts), dtype)
+    losses = None
+    place, size = target.data_ptr(), item_size(dtype)
+    for tensor, count in zip(tensors, counts, strict=True):
+        if tensor.dtype is dtype and tensor.is_contiguous() and not tensor.is_neg():
+            # Not copy_(): its threads would fight with Gloo's for the processors.
+            ctypes.memmove(place, tensor.data_ptr(), count * size)
+        else:
+            at = (place - target.data_ptr()) // size
+            part = target.narrow(0, at, count).view(tensor.shape)
+            with torch.no_grad():
                 part.copy_(tensor)
+            if tensor.dtype is not dtype:
+                losses = losses or coercion.Losses(dtype, strict=strict)
                 losses.note(tensor, part)
-            at += count
-    losses.tell(stacklevel + 1)
+        place += count * size
+    if losses is not None:
+        losses.tell(stacklevel + 1)
     return target
 
 

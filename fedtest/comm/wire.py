@@ -37,6 +37,7 @@ _INT64 = (1 << 63) - 1
 
 UNSET = -(1 << 31)
 """What buffers of int32 are filled with before a receive: a number that none may hold."""
+UNSET_BYTES = array("i", [UNSET]).tobytes()
 
 
 class Header(NamedTuple):
@@ -115,14 +116,14 @@ def int32(numbers: Sequence[int]) -> torch.Tensor:
     """The numbers as int32[n]; they must fit."""
     if not numbers:
         return torch.empty(0, dtype=torch.int32)
-    if array("i").itemsize != 4:  # nowhere today
-        return torch.tensor(numbers, dtype=torch.int32)
     return torch.frombuffer(array("i", numbers), dtype=torch.int32)
 
 
 def views(content: torch.Tensor, layout: Layout) -> list[torch.Tensor]:
     """The tensors in `content`, which holds at least `layout.total` elements: views, no copies."""
-    parts = content.narrow(0, 0, layout.total).split(layout.counts)
+    if content.numel() != layout.total:
+        content = content.narrow(0, 0, layout.total)
+    parts = content.split(layout.counts) if len(layout.counts) != 1 else [content]
     return [
         part if len(shape) == 1 else part.view(shape)
         for part, shape in zip(parts, layout.shapes, strict=True)
