@@ -39,6 +39,9 @@ _BEFORE = 0.2  # of the time-out is left when the ranks that have joined are loo
 _GRACE = 1.0  # seconds beyond the time-out for torch to give its own reason
 _ASK = timedelta(seconds=2)  # for a look at the store after something failed
 
+# Debian's torch 2.6 has no libuv, 1.13 has no choice, and all understand each other.
+WITHOUT_LIBUV = {"use_libuv": False} if "use_libuv" in str(dist.TCPStore.__init__.__doc__) else {}
+
 
 @dataclass(frozen=True)
 class Request:
@@ -134,9 +137,8 @@ class _Attempt:
         thread.start()
         # Who has joined is looked at while rank 0, which may give up first, has the store.
         thread.join(max(0.0, self.deadline - time.monotonic() - _BEFORE * self.request.timeout))
-        if thread.is_alive() and self.registry is not None:
-            with suppress(RuntimeError):
-                self.seen = self._members()
+        if thread.is_alive():
+            self._look()
         thread.join(max(0.0, self.deadline - time.monotonic()) + _GRACE)
         with self.lock:
             self.abandoned = self.result is None
@@ -153,6 +155,7 @@ class _Attempt:
         try:
             result = self._join()
         except Exception as error:  # noqa: BLE001 - it is raised by run()
+            self._look()  # as long as rank 0, if this is it, has the store
             with self.lock:
                 self.error = error.with_traceback(None)  # whose frames have the store, and its port
             return
@@ -196,7 +199,7 @@ class _Attempt:
             # Rank 0 does not wait here: it would not say who is missing. The
             # others are counted, for a rank 0 of torch's own does.
             wait_for_workers=(not is_master) if wait is None else wait,
-            use_libuv=False,  # Debian's torch has none, and the two understand each other
+            **WITHOUT_LIBUV,
         )
 
     def _register(self) -> None:
@@ -222,16 +225,24 @@ class _Attempt:
             "listens": listens,
         }
         self.registry.set(f"member/{request.rank}", json.dumps(own))
+        self.registry.add(f"registered/{request.rank}", 1)
         self.seen = self._members()
 
     def _members(self) -> dict[int, Member]:
         """Those of ours that have joined so far."""
         found = {}
         for rank in range(self.request.world_size):
-            key = f"member/{rank}"
-            if self.registry.check([key]):
-                found[rank] = Member.parse(self.registry.get(key))
+            # Not check(), which torch 1.13 has not.
+            if self.registry.add(f"registered/{rank}", 0):
+                found[rank] = Member.parse(self.registry.get(f"member/{rank}"))
         return found
+
+    def _look(self) -> None:
+        """See who has joined, if the store is still there."""
+        with suppress(RuntimeError):
+            if self.registry is not None:
+                self.registry.set_timeout(_ASK)
+                self.seen = self._members()
 
     def _link(self) -> dict[int, socket.socket]:
         """The heartbeat connections, with all of ours that have a heartbeat."""
@@ -272,15 +283,14 @@ class _Attempt:
 
     def _explained(self, error: Exception | None) -> JoinError:
         words = f": {one_line(error)}" if error is not None else ""
+        if error is not None and not isinstance(error, (OSError, RuntimeError, ValueError)):
+            return JoinError(f"{self._where()}{words}")
         if "EADDRINUSE" in words or "address already in use" in words.lower():
             return PortTaken(f"{self._where()}: the port is taken{words}")
         request = self.request
         timeout = f"not all came together within {request.timeout:g} s"
+        self._look()
         members = self.seen
-        with suppress(RuntimeError):
-            if self.registry is not None:
-                self.registry.set_timeout(_ASK)
-                members = self._members()
         if not members:
             ranks = range(request.world_size)
             missing = [rank for rank in ranks if rank != request.rank]
