@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from comm_ranks import Here, failure
 from torch import distributed as dist
 
 from fedtest import comm
-from fedtest.comm import MessageCode, Package, PackageProcessor
+from fedtest.comm import MessageCode, Package, PackageProcessor, rendezvous
 
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (7,), (3, 0), (2, 3), (2, 3, 4), (1, 2, 3, 4), (2, 1, 2, 1, 2),
@@ -78,11 +79,32 @@ def large(here: Here, elements: int, parts: int) -> Any:
         return len(tensors)
 
 
+def memory(here: Here, elements: int, parts: int) -> Any:
+    """The most memory that one large package needed, in its own size; the caller's not counted."""
+    with here.network() as network:
+        content = list(torch.ones(elements).chunk(parts)) if here.rank == 0 else None
+        network.send(torch.ones(1 << 19), dst=1 - here.rank) if here.rank == 0 else network.recv(0)
+        before = resident("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+        got = network.send(content, dst=1) if content else network.recv(0)
+        used = resident("VmHWM") - before
+        del got
+        return used / (4 * elements)
+
+
+def resident(kind: str) -> int:
+    """Bytes: VmRSS those now, VmHWM the most since /proc/self/clear_refs was told so."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
+
+
 def processor(here: Here) -> Any:
     """PackageProcessor over a group that torch made."""
     dist.init_process_group(
         "gloo",
-        store=dist.TCPStore("127.0.0.1", here.port, here.size, here.rank == 0, use_libuv=False),
+        store=dist.TCPStore(
+            "127.0.0.1", here.port, here.size, here.rank == 0, **rendezvous.WITHOUT_LIBUV
+        ),
         rank=here.rank,
         world_size=here.size,
     )

@@ -31,11 +31,24 @@ def killed_while_idle(here: Here, heartbeat: float) -> Any:
     if here.rank == 0:
         found = failure(lambda: network.recv(1))
         sent = failure(lambda: network.send(torch.zeros(1 << 20), dst=1))
+        here.wait()
         network.send(torch.ones(1), dst=2)
     else:
-        found = sent = failure(network.recv) if heartbeat else None
+        if heartbeat:
+            found = sent = failure(network.recv)
+        else:  # only who waits for rank 1 is told
+            sent = None
+            found = failure(lambda: network.recv(1))
+            late = failure(lambda: network.recv(timeout=0.5))
+            assert late["kind"] == "TransferTimeout"
+            assert late["text"].endswith("for the header; nothing more comes from rank 1")
+        here.say("told")
         assert network.recv()[0] == 0
     lost = sorted(network.lost)
+    if here.rank == 2 and not heartbeat:
+        late = failure(network.recv)
+        assert late["kind"] == "PeerLost"
+        assert late["text"].endswith("; no other rank is left")
     began = time.monotonic()
     network.close_network_connection()
     return found, sent, lost, time.monotonic() - began

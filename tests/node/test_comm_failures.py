@@ -1,6 +1,7 @@
 """Peers that die, close or send what is no package: noticed, named, and over in seconds."""
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable
@@ -27,14 +28,18 @@ def test_a_rank_that_is_killed_is_named_and_the_others_go_on(ranks: Run, heartbe
     for rank in range(3):
         assert running.heard(rank) == "joined"
     running.kill(1)
+    assert running.heard(2) == "told"
+    running.tell(0)
     for rank in (0, 2):
         found, sent, lost, closing = running.result(rank)
         for each in filter(None, (found, sent)):
-            assert each["kind"] == "PeerLost"
+            assert each["kind"] == "PeerLost", each
             assert each["peer"] == 1
             assert each["closed"] is (False if heartbeat else None)
             assert each["took"] < SOON
             assert "rank 1 is gone" in each["text"]
+        if not heartbeat:  # Gloo's own words
+            assert re.search(r"\(.*Connection (closed|reset) by peer", found["text"])
         assert lost == [1]
         assert closing < SOON
 
@@ -132,6 +137,19 @@ def test_what_is_no_package_is_refused_and_said(
     assert says in found["text"]
     assert found["peer"] == again["peer"] == 1
     assert "rank 1" in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "part"),
+    [([(header(), INT)], "slices"), ([(header(), INT), ([3, 1, 3], INT)], "content")],
+)
+def test_a_package_that_stops_in_the_middle_is_a_time_out_that_says_where(
+    ranks: Run, messages: list[tuple[list[int], str]], part: str
+) -> None:
+    for found in told(ranks, *messages):
+        assert found["kind"] == "TransferTimeout"
+        assert (found["peer"], found["part"]) == (1, part)
+        assert found["text"].endswith(f" s for the {part}")
 
 
 def test_a_package_with_an_unknown_code_is_refused_and_the_next_one_found(ranks: Run) -> None:

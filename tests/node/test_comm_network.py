@@ -6,6 +6,8 @@ import comm_cases as cases
 import pytest
 from comm_ranks import Ranks
 
+from fedtest.comm import DistNetwork
+
 Run = Callable[..., Ranks]
 
 
@@ -48,6 +50,20 @@ def test_broadcast_reaches_all_and_counts_bytes(ranks: Run) -> None:
     large = 4 << 19
     assert (sent, got) == (2 * (6 * 8 + large), 2 * 6)
     assert second == third == ([[0, 1, 2, 3], [0, 1]], 1 << 19, 6, 6 * 8 + large)
+
+
+def test_a_broadcast_leaves_out_only_itself_whatever_the_rank() -> None:
+    """Beyond 256 equal numbers are two objects."""
+    network = DistNetwork(("127.0.0.1", 23456), 400, 300)
+    every = network._others([int(str(rank)) for rank in range(400)], "dst")
+    assert every == network._others(None, "dst") == [rank for rank in range(400) if rank != 300]
+
+
+@pytest.mark.parametrize(("parts", "sender_at_most"), [(1, 0.1), (62, 1.1)])
+def test_memory_is_that_of_the_payload(ranks: Run, parts: int, sender_at_most: float) -> None:
+    sender, receiver = ranks(cases.memory, 2, 25_000_000, parts).results()
+    assert sender < sender_at_most
+    assert 1 <= receiver < 1.1
 
 
 def test_senders_and_a_receiver_in_threads_keep_packages_whole(ranks: Run) -> None:
