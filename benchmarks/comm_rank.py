@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import distributed as dist
 
-from fedtest.comm import DistNetwork, MessageCode, wire
+from fedtest.comm import DistNetwork, MessageCode, outgoing, wire
+from fedtest.comm.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 MARK = "comm-benchmark "  # what the line with the numbers begins with
+THREE = ("fedtest", "bare", "fedlab")  # what most cases are among
 TOTAL = 25_000_000  # elements of float32: 100 MB
+SLOW_ROUNDS = 1  # of FedLab with lists of tensors: each takes it seconds
 
 
 def sizes(count: int, total: int) -> list[int]:
@@ -44,6 +47,22 @@ class Fedtest:
 
     def recv(self, _: Any) -> Any:
         return self.network.recv(src=self.other)[2]
+
+
+class Unbeating:
+    """Ours without a heartbeat, over another group."""
+
+    def __init__(self, rank: int, group: Any) -> None:
+        self.endpoint = Endpoint(group, limit=wire.MAX_PACKAGE_BYTES, ahead=True)
+        self.other = 1 - rank
+
+    def send(self, tensors: Any) -> None:
+        memory, limit = self.endpoint.memory, self.endpoint.limit
+        ready = outgoing.prepare(tensors, 2, strict=False, limit=limit, memory=memory)
+        self.endpoint.send(ready, [self.other], 300, [])
+
+    def recv(self, _: Any) -> Any:
+        return self.endpoint.receive(self.other, 300).content
 
 
 class FedLab:
@@ -98,10 +117,28 @@ class Bare:
             dist.send(part, self.other, group=self.group)
 
     def recv(self, tensors: Any) -> Any:
-        got = [torch.empty(part.shape, dtype=part.dtype) for part in self.parts(tensors)]
+        got = [self.memory(part) for part in self.parts(tensors)]
         for part in got:
             dist.recv(part, self.other, group=self.group)
         return got
+
+    def memory(self, part: torch.Tensor) -> torch.Tensor:
+        """Where a message like `part` is received."""
+        return torch.empty(part.shape, dtype=part.dtype)
+
+
+class BareKept(Bare):
+    """The same into memory that has been used before: no page of it is new. No package can be."""
+
+    def __init__(self, rank: int, group: Any) -> None:
+        super().__init__(rank, group)
+        self.kept: dict[int, torch.Tensor] = {}
+
+    def memory(self, part: torch.Tensor) -> torch.Tensor:
+        size = part.numel()
+        if size not in self.kept:
+            self.kept = {size: torch.zeros(size, dtype=part.dtype)}
+        return self.kept[size]
 
 
 def peak() -> int:
@@ -133,8 +170,15 @@ def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     ours = Fedtest(host, port, rank)
-    group, beat = dist.new_group([0, 1]), dist.new_group([0, 1])
-    peers = {"fedtest": ours, "bare": Bare(rank, group), "fedlab": FedLab(rank, group)}
+    group, beat, other = (dist.new_group([0, 1]) for _ in range(3))
+    unbeating = Unbeating(rank, other)
+    peers = {
+        "fedtest": ours,
+        "bare": Bare(rank, group),
+        "fedlab": FedLab(rank, group),
+        "no heartbeat": unbeating,
+        "bare, memory kept": BareKept(rank, group),
+    }
     times: dict[str, dict[str, list[float]]] = {}
     memory: dict[str, dict[str, float]] = {}
 
@@ -156,15 +200,19 @@ def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
 
         return call
 
-    def case(name: str, content: Any, repeat: int, among: tuple[str, ...] = ()) -> None:
-        found = times.setdefault(name, {peer: [] for peer in among or peers})
+    def case(name: str, content: Any, repeat: int, among: tuple[str, ...] = THREE) -> None:
+        print(f"{name} ...", flush=True)
+        found = times.setdefault(name, {peer: [] for peer in among})
         for round_number in range(rounds + 1):
             for peer in found:
+                if peer == "fedlab" and isinstance(content, list) and round_number > SLOW_ROUNDS:
+                    continue
                 if content is None:
                     call = there_and_back(peers[peer])
                 else:
                     call = one_way(peers[peer], content)
-                peers["bare"].parts(content)
+                for bare in (peers["bare"], peers["bare, memory kept"]):
+                    bare.parts(content)
                 before = resident()
                 peak()
                 seconds = timed(call, repeat)
@@ -175,15 +223,16 @@ def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
                     by = memory.setdefault(name, {})
                     by[peer] = max(used, by.get(peer, 0.0))
 
-    case("100 MB, 1 tensor", torch.rand(total), 1)
+    case("100 MB, 1 tensor", torch.rand(total), 1, tuple(peers))
     for count in (62, 161):
         case(f"100 MB, {count} tensors", [torch.rand(size) for size in sizes(count, total)], 1)
     # FedLab copies everything at each append: 10,000 times 50 MB on average.
     many = [torch.rand(total // 10_000) for _ in range(10_000)]
     case("100 MB, 10,000 tensors", many, 1, ("fedtest", "bare"))
     del many
-    case("1 KB message", torch.rand(256), 2000)
-    case("empty, there and back", None, 1000)
+    case("1 KB message", torch.rand(256), 1000, (*THREE, "no heartbeat"))
+    case("empty, there and back", None, 500)
+    unbeating.endpoint.close(60)
     ours.network.close_network_connection()
     numbers = {"times": times, "memory": memory, "torch": torch.__version__}
     print(MARK + json.dumps(numbers), flush=True)
