@@ -137,7 +137,7 @@ class BareKept(Bare):
     def memory(self, part: torch.Tensor) -> torch.Tensor:
         size = part.numel()
         if size not in self.kept:
-            self.kept = {size: torch.zeros(size, dtype=part.dtype)}
+            self.kept[size] = torch.zeros(size, dtype=part.dtype)
         return self.kept[size]
 
 
