@@ -265,8 +265,10 @@ class TestWarmEngine(RealEngineContract):
         self.made(engine, run)
         written(engine, run, "import sys; print('decimal' in sys.modules)")
         (zygote,) = zygotes(os.getpid())
-        os.kill(zygote, signal.SIGKILL)
-        os.close(ended(zygote))
+        # Opened before: who waits for it may be quicker than we are.
+        process = os.pidfd_open(zygote)
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        ends(process)
         listener = Listener()
         engine.start(run, [python()], listener, DEADLINE)
         assert listener.wait_exit(ProcessKey("a", "p")) == 0
@@ -284,11 +286,10 @@ def zygotes(parent: int) -> list[int]:
     return found
 
 
-def ended(pid: int) -> int:
-    """Waits for its end; the descriptor that stands for it."""
-    process = os.pidfd_open(pid)
-    assert select.select([process], [], [], DEADLINE)[0], f"process {pid} does not end"
-    return process
+def ends(process: int) -> None:
+    """Waits for the end of the process that the descriptor stands for, and closes it."""
+    assert select.select([process], [], [], DEADLINE)[0], "a process does not end"
+    os.close(process)
 
 
 SCENARIO = """
@@ -346,14 +347,14 @@ def test_nothing_is_left_of_a_run_that_was_killed(fedtest: CommandLine) -> None:
         for pid in Path(f"/proc/{zygote}/task/{zygote}/children").read_text("ascii").split()
     ]
     assert len(children) == 2
+    # Opened while they certainly run: the zygote ends with the run, and may be quicker than we are.
+    watched = [os.pidfd_open(pid) for pid in (zygote, *children)]
     process.kill()
     fedtest.end(process)
     (run_id,) = fedtest.run_ids()
-    watched = [os.pidfd_open(pid) for pid in (zygote, *children)]
     other = NetnsEngine()
     assert other.destroy(run_id, DEADLINE) == 3
     other.close()
     for item in watched:
-        assert select.select([item], [], [], DEADLINE)[0]
-        os.close(item)
+        ends(item)
     assert left_behind(run_id) == []

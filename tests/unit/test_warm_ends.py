@@ -192,15 +192,16 @@ def test_a_program_takes_signals(warmth: Warmth, number: signal.Signals, way: st
         "program.py",
         "import atexit, os, signal\n"
         "atexit.register(lambda: print('handler'))\n"
-        "os.close(os.open('gate', os.O_RDONLY))\n"
-        "while True: signal.pause()\n",
+        "os.read(os.open('gate', os.O_RDONLY), 1)\n",
     )
     os.mkfifo(warmth.directory / "gate")
 
     def strike(pid: int) -> None:
-        # Opening the gate waits until the program is at it.
-        os.close(os.open(warmth.directory / "gate", os.O_WRONLY))
+        # Opening the gate waits until the program is at it. Closing it ends its wait: a signal
+        # that comes when Python has looked for some, and does not wait yet, interrupts nothing.
+        gate = os.open(warmth.directory / "gate", os.O_WRONLY)
         os.kill(pid, number)
+        os.close(gate)
 
     cold = warmth.cold(["python", *way.split()], then=strike)
     warm = warmth.warm(["python", *way.split()], then=strike)
