@@ -284,30 +284,44 @@ def _image(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    from fedtest.engine.choose import open_engine
-    from fedtest.errors import EngineUnavailable
+    from fedtest.errors import InvalidError
 
     removed: dict[str, int] = {}
+    stuck: list[InvalidError] = []
     for name in ("docker", "netns") if arguments.engine == "auto" else (arguments.engine,):
         try:
-            engine = open_engine(name)
-        except EngineUnavailable as error:
-            if arguments.engine != "auto":
-                raise
-            _note(f"not looked at: {error.message}")
-            continue
-        try:
-            for run_id, count in engine.sweep(120.0).items():
-                removed[run_id] = removed.get(run_id, 0) + count
-            for run_id in arguments.runs:
-                removed[run_id] = removed.get(run_id, 0) + engine.destroy(run_id, 120.0)
-        finally:
-            engine.close()
+            _clean_one(name, arguments, removed)
+        except (
+            InvalidError
+        ) as error:  # What is stuck there is in nobody's way elsewhere.
+            stuck.append(error)
     for run_id, count in removed.items():
         print(f"run {run_id}: removed {count} hosts and networks")
+    if stuck:
+        raise stuck[0]
     if not removed:
         print("nothing to remove")
     return ExitCode.PASSED
+
+
+def _clean_one(name: str, arguments: argparse.Namespace, removed: dict[str, int]) -> None:
+    from fedtest.engine.choose import open_engine
+    from fedtest.errors import EngineUnavailable
+
+    try:
+        engine = open_engine(name)
+    except EngineUnavailable as error:
+        if arguments.engine != "auto":
+            raise
+        _note(f"not looked at: {error.message}")
+        return
+    try:
+        for run_id in arguments.runs:
+            removed[run_id] = removed.get(run_id, 0) + engine.destroy(run_id, 120.0)
+        for run_id, count in engine.sweep(120.0).items():
+            removed[run_id] = removed.get(run_id, 0) + count
+    finally:
+        engine.close()
 
 
 def _note(text: str) -> None:

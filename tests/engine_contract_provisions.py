@@ -117,6 +117,20 @@ class RealProvisionsContract(ProvisionsContract):
         said = self.said(engine, run, "cat /etc/app/config.ini; stat -c %a:%u /etc/app/config.ini")
         assert said == "a = ü\n640:1000\n"
 
+    def test_what_processes_made_of_the_files_outlives_a_restart(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        files = tuple(
+            FilePlan(f"/home/fedtest/{name}", "given\n", None, "0644", "1000:1000")
+            for name in ("state", "spare", "untouched")
+        )
+        plan, _ = self.given(engine, run, files=files)
+        self.said(engine, run, "echo mine > ~/state; rm ~/spare")
+        engine.power(run, {"a": "off"}, DEADLINE)
+        self.up(engine, run, plan)
+        said = self.said(engine, run, "cd; ls s* u*; cat state untouched")
+        assert said == "state\nuntouched\nmine\ngiven\n"
+
     def test_a_directory_of_this_machine_is_seen_as_it_changes(
         self, engine: Engine, run: RunTag, tmp_path: Path
     ) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from engine_contract import DEADLINE, HOSTS, Listener, shell, two_networks
 from fedtest.engine.base import ProcessKey
 from fedtest.engine.netns import limits, state
 from fedtest.engine.netns.engine import NetnsEngine
+from fedtest.errors import DeadlineError
+from fedtest.plan_provisions import MountPlan
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -80,6 +83,30 @@ def test_the_users_python_works_and_is_the_one_that_runs_fedtest(
     executable, package = said(engine, run, script).split()
     assert Path(executable).parent == Path(sys.executable).parent
     assert Path(package).is_file()
+
+
+def test_what_root_makes_in_a_host_is_no_device(
+    engine: Engine, run: RunTag, tmp_path: Path
+) -> None:
+    plan = two_networks(HOSTS)
+    host = replace(plan.hosts[0], mounts=(MountPlan("/mnt/out", str(tmp_path), write=True),))
+    plan = replace(plan, hosts=(host, *plan.hosts[1:]))
+    engine.realise(plan, run, engine.prepare(plan, run, print), print, DEADLINE)
+    for place in ("/dev", "/dev/shm", "/tmp", "/root", "/run", "/mnt/out"):
+        # It would be /dev/zero.
+        made = f"mknod {place}/made c 1 5; head -c 1 {place}/made | wc -c"
+        assert said(engine, run, made, user="0:0").strip() == "0"
+    assert said(engine, run, "head -c 1 /dev/zero | wc -c", user="0:0").strip() == "1"
+
+
+def test_a_script_that_nobody_waits_for_any_more_is_ended(engine: Engine, run: RunTag) -> None:
+    up(engine, run)
+    script = "echo $$ > /tmp/pid; sleep 600; true"
+    for inside in (True, False):
+        with pytest.raises(DeadlineError):
+            engine.condition(run, {"a": script}, 3.0, inside=inside)
+        gone = "pid=$(cat /tmp/pid) && while kill -0 $pid; do :; done 2>/dev/null"
+        engine.condition(run, {"a": gone}, DEADLINE, inside=inside)
 
 
 def test_nothing_is_added_to_the_machines_own_namespaces(engine: Engine, run: RunTag) -> None:

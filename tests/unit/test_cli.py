@@ -17,11 +17,13 @@ from fedtest import cli
 from fedtest.cli import main
 from fedtest.engine.docker import engine as docker_engine
 from fedtest.engine.fake import FakeEngine
-from fedtest.errors import ExitCode
+from fedtest.engine.netns import engine as netns_engine
+from fedtest.errors import EngineError, ExitCode
 from runs import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import NoReturn
 
 ROOT = Path(fedtest.__file__).parents[1]
 EXIT = "exit: {process: work, code: 0}"
@@ -230,6 +232,26 @@ def test_our_own_error_is_told_as_one(
     monkeypatch.setattr(cli, "_clean", fail)
     assert main(["clean"]) == ExitCode.INTERNAL
     assert "fedtest's own error: ZeroDivisionError: oops" in capsys.readouterr().err
+
+
+def test_what_is_stuck_on_one_engine_keeps_nobody_from_looking_at_the_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stuck(FakeEngine):
+        def sweep(self, deadline: float) -> NoReturn:
+            raise EngineError("its network is in use", remedy="Wait.")
+
+    class Other(FakeEngine):
+        def sweep(self, deadline: float) -> Mapping[str, int]:
+            return {"0dead": 2}
+
+    monkeypatch.setattr(docker_engine, "DockerEngine", Stuck)
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda _: Other())
+    assert main(["clean", "1gone"]) == ExitCode.INVALID
+    told = capsys.readouterr()
+    assert "run 0dead: removed 2 hosts and networks" in told.out
+    assert "run 1gone: removed 0" in told.out
+    assert "its network is in use" in told.err
 
 
 def test_ctrl_c_before_a_run_is_interrupted(

@@ -5,7 +5,8 @@ one of these runs beside each host that scripts are run for, in the host's
 network but not among its processes.
 
 A connection is one order. `start` and `probe` are answered by the process id,
-and once more, with its status, when the process has ended.
+and once more, with its status, when the process has ended. With `tied` the
+process is killed when the connection ends: who wanted it waits no more.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class Agent:
                     self._accept()
                 elif key.fileobj is self._keeper:
                     os._exit(0)  # It says nothing any more: it is gone.
+                else:
+                    self._abandon(key.fileobj)
             self._reap()
 
     def _reap(self) -> None:
@@ -75,6 +78,8 @@ class Agent:
                 return
             connection = self._waiting.pop(pid, None)
             if connection is not None:
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(connection)
                 code = os.waitstatus_to_exitcode(status)
                 with connection, contextlib.suppress(OSError):
                     channel.send(connection, {"status": code if code >= 0 else 128 - code})
@@ -101,6 +106,15 @@ class Agent:
             os.close(descriptor)
         if connection not in self._waiting.values():
             connection.close()
+        elif order.get("tied"):
+            self._selector.register(connection, selectors.EVENT_READ)
+
+    def _abandon(self, connection: Any) -> None:
+        """Nobody waits for this process any more, who would have ended it."""
+        self._selector.unregister(connection)
+        for pid, its in self._waiting.items():
+            if its is connection:
+                _signal(pid, signal.SIGKILL)
 
     def _obey(
         self, order: Message, files: list[int], connection: socket.socket

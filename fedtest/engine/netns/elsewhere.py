@@ -15,8 +15,10 @@ import struct
 import subprocess
 from typing import TYPE_CHECKING
 
+from fedtest.engine.netns import netlink
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 NEW_MOUNTS = 0x00020000
 NEW_NAMES = 0x04000000
@@ -116,15 +118,23 @@ class Elsewhere:
         flags = _BIND | (_RECURSIVE if recursive else 0)
         _called(_libc.mount(source.encode(), target.encode(), None, flags, None), doing)
 
-    def read_only(self, target: str, *, recursive: bool = True) -> None:
-        """Nothing can be changed there any more."""
-        doing = f"making {target} read-only"
+    def read_only(self, target: str) -> None:
+        """Nothing can be changed there any more, and no device be reached."""
+        self._restrict(target, READ_ONLY | NO_DEVICES, f"making {target} read-only")
+
+    def no_devices(self, target: str) -> None:
+        """What is or will be a device there is none."""
+        self._restrict(target, NO_DEVICES, f"keeping devices from {target}")
+
+    def _restrict(self, target: str, flags: int, doing: str) -> None:
+        """With all that is mounted below."""
         self.check("mnt", doing)
-        attributes = struct.pack("=QQQQ", 1, 0, 0, 0)  # MOUNT_ATTR_RDONLY is to be set.
-        flags = _AT_RECURSIVE if recursive else 0
+        # The attributes that are to be set have the numbers of the flags.
+        attributes = struct.pack("=QQQQ", flags, 0, 0, 0)
         done = _libc.syscall(
-            ctypes.c_long(_SETATTR), -100, target.encode(), flags, attributes, len(attributes)
-        )
+            ctypes.c_long(_SETATTR), -100, target.encode(), _AT_RECURSIVE, attributes,
+            len(attributes),
+        )  # fmt: skip
         _called(done, doing)
 
     def follow_only(self) -> None:
@@ -177,3 +187,14 @@ class Elsewhere:
             asked = fcntl.ioctl(control, _SIOCGIFFLAGS, struct.pack("16s24x", name.encode()))
             flags = struct.unpack_from("=H", asked, 16)[0] | _UP
             fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("=16sH22x", name.encode(), flags))
+
+    def neighbours(self, interface: str, known: Iterable[tuple[str, str]]) -> None:
+        """Tell the kernel others' link addresses there: (address, link address) each."""
+        doing = f"telling {interface} its neighbours"
+        self.check("net", doing)
+        index = socket.if_nametoindex(interface)
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
+            for address, link in known:
+                kernel.send(netlink.neighbour(index, address, link))
+                if error := netlink.error(kernel.recv(1 << 12)):
+                    raise OSError(error, f"{doing}: {address}: {os.strerror(error)}")

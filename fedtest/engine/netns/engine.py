@@ -18,6 +18,7 @@ from fedtest.engine.netem import has_netem
 from fedtest.engine.netns import channel, environment, limits, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
+from fedtest.engine.netns.netlink import link_address
 from fedtest.engine.netns.provide import (
     as_their_owners_see,
     data_directory,
@@ -138,6 +139,7 @@ class NetnsEngine(Engine):
                     "interface": item.interface,
                     "address": str(item.address.ip),
                     "mask": str(item.address.netmask),
+                    "mac": item.mac or link_address(str(item.address.ip)),
                 }
                 for item in host.attachments
             ],

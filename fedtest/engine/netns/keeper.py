@@ -44,6 +44,8 @@ SOCKET = "keeper.sock"
 HOSTS = "hosts"
 BESIDE = ".beside"
 _PATIENCE = 60.0
+_MANY = 16
+"""Other hosts on a network, from which on the kernel is told of each, and does not ask."""
 _OWN_SETTINGS = ("net/", "kernel/shm", "kernel/msg", "kernel/sem", "fs/mqueue/")
 """Of the kernel's settings those that a network or IPC namespace has for itself."""
 _FOR_LOOKS = ("base64", "concurrent.futures.thread", "hashlib", "pathlib", "runpy")
@@ -164,9 +166,23 @@ class Keeper:
         if lines:
             self._to.ip(self._ip, lines)
         for host in new:
-            channel.send(host.link, {"wired": True})
+            channel.send(host.link, {"neighbours": self._neighbours(host.plan["attachments"])})
         for host in new:
             _hear(host.link, f"host {host.plan['name']}")
+
+    def _neighbours(self, attachments: list[Message]) -> dict[str, list[tuple[str, str]]]:
+        """By interface, all others on its network, if they are many: see `netlink`."""
+        told = {}
+        for mine in attachments:
+            others = [
+                (item["address"], item["mac"])
+                for host in self._hosts.values()
+                for item in host.plan["attachments"]
+                if item["network"] == mine["network"] and item["address"] != mine["address"]
+            ]
+            if len(others) >= _MANY:
+                told[mine["interface"]] = others
+        return told
 
     def _wires(self, host: Host, mtus: dict[str, int | None]) -> list[str]:
         lines = []
@@ -176,7 +192,8 @@ class Keeper:
             size = f" mtu {mtu}" if mtu else ""
             lines.append(
                 f"link add name p{self._ports}{size} master {self._networks[item['network']]} up "
-                f"type veth peer name {item['interface']}{size} netns {host.pid}"
+                f"type veth peer name {item['interface']}{size} address {item['mac']} "
+                f"netns {host.pid}"
             )
         return lines
 
@@ -232,10 +249,12 @@ class Keeper:
                 Tree(self._to, f"{STORE}/beside/{plan['name']}", contents).enter(beside=True)
             channel.send(link, {})
             if beside is None:
-                channel.receive(link)
+                told, _ = channel.receive(link)
                 self._to.interface("lo")
                 for item in plan["attachments"]:
                     self._to.interface(item["interface"], item["address"], item["mask"])
+                for interface, known in told["neighbours"].items():
+                    self._to.neighbours(interface, known)
                 channel.send(link, {})
             Agent(
                 listener, link, members, beside=beside is not None, mapped=self._settings["mapped"]

@@ -1,4 +1,7 @@
-"""Commands of our own in a host or beside it, waited for: their output, whole."""
+"""Commands of our own in a host or beside it, waited for: their output, whole.
+
+One that is not waited for any more is killed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ def finish(host: HostPlace, message: Message, what: str, end: float) -> tuple[in
     said = {read: bytearray() for read, _ in pipes}
     try:
         try:
-            started = begin(host, message, (pipes[0][1], pipes[1][1]), what, end)
+            tied = {**message, "tied": True}
+            started = begin(host, tied, (pipes[0][1], pipes[1][1]), what, end)
         finally:
             for _, write in pipes:
                 os.close(write)

@@ -134,6 +134,8 @@ class Tree:
         self._contents = contents
         self._new = f"{STORE}/root"
         self._rooms: list[str] = []
+        self._given = f"{store}/given"
+        self._again = os.path.exists(self._given)
 
     def enter(self, *, beside: bool = False) -> None:
         """`beside`: a tree for scripts, where the kernel's settings may be written."""
@@ -154,8 +156,7 @@ class Tree:
         self._etc()
         for path, source, write in self._contents.shown:
             to.bind(source, new + path)
-            if not write:
-                to.read_only(new + path)
+            (to.no_devices if write else to.read_only)(new + path)
         for path, size in self._contents.small:
             to.mount("tmpfs", new + path, NO_SUID | NO_DEVICES, f"mode=1777,size={size}")
         self._devices()
@@ -168,6 +169,7 @@ class Tree:
                     to.bind(f"{new}/proc/{name}", f"{new}/proc/{name}")
                     to.read_only(f"{new}/proc/{name}")
         self._groups()
+        _touch(self._given)
         to.pivot(new)
 
     def _before_it_is_read_only(self) -> None:
@@ -245,7 +247,9 @@ class Tree:
         ):
             for item in tar:
                 path = f"/{item.name}"
-                if _under(path, _HIDDEN) is hidden:
+                # On the host's disk they are its processes' from the first start on.
+                kept = self._again and _under(path, OWN)
+                if _under(path, _HIDDEN) is hidden and not kept:
                     self._put_one(path, item, tar)
 
     def _put_one(self, path: str, item: tarfile.TarInfo, tar: tarfile.TarFile) -> None:
@@ -319,7 +323,8 @@ class Tree:
 
     def _devices(self) -> None:
         dev = f"{self._new}/dev"
-        self._to.mount("tmpfs", dev, NO_SUID, "mode=755,size=64k")
+        # Those that there are come by themselves: none that root makes here is one.
+        self._to.mount("tmpfs", dev, NO_SUID | NO_DEVICES, "mode=755,size=64k")
         for name in _DEVICES:
             _touch(f"{dev}/{name}")
             self._to.bind(f"/dev/{name}", f"{dev}/{name}")
