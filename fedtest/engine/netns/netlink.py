@@ -21,7 +21,7 @@ _ERROR = 2
 
 
 def link_address(address: str) -> str:
-    """Of an interface with this address; as Docker makes it, so a host keeps it when it restarts."""
+    """Of an interface with this address, as Docker makes it: a host keeps it when it restarts."""
     return "02:42:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
 
 
