@@ -291,9 +291,7 @@ def _clean(arguments: argparse.Namespace) -> int:
     for name in ("docker", "netns") if arguments.engine == "auto" else (arguments.engine,):
         try:
             _clean_one(name, arguments, removed)
-        except (
-            InvalidError
-        ) as error:  # What is stuck there is in nobody's way elsewhere.
+        except InvalidError as error:  # What is stuck there is in nobody's way elsewhere.
             stuck.append(error)
     for run_id, count in removed.items():
         print(f"run {run_id}: removed {count} hosts and networks")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,6 @@ from warmth import PATIENCE, PYTHON, Warmth, environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @contextmanager
@@ -49,6 +49,15 @@ def test_seeds_are_a_process_s_own(tmp_path: Path) -> None:
         assert not {*one[0].split()} & {*two[0].split()}
         assert one[1] != two[1]
         assert one[2] == two[2]
+
+
+def test_what_the_imports_would_finalize_is_the_zygote_s_and_no_process_s(tmp_path: Path) -> None:
+    module = "import tempfile; kept = tempfile.TemporaryDirectory(); where = kept.name"
+    with warm(tmp_path, "m", modules={"m": module}) as warmth:
+        warmth.write("program.py", "import m, os; print(os.path.isdir(m.where), m.where)")
+        one, two = (warmth.warm("python program.py").out.split() for _ in range(2))
+        assert one == two == ["True", one[1]]
+        Path(one[1]).rmdir()
 
 
 def test_a_seed_of_hash_that_is_asked_for_needs_a_zygote_with_it(tmp_path: Path) -> None:

@@ -55,10 +55,21 @@ def remember() -> None:
     _main_names.extend(name for name, item in sys.modules.items() if item is main_module)
     main = vars(main_module)
     _main.update({name: value for name, value in main.items() if name.startswith("__")})
+    _forget_directories()
     ending.remember()
     for stream in (sys.__stdout__, sys.__stderr__):
         if stream is not None:
             stream.flush()
+
+
+def _forget_directories() -> None:
+    """Other mounts, other directories: what was found of them says nothing any more.
+
+    Before the fork, where it is freed once and not in each process; and after it.
+    """
+    sys.path_importer_cache.clear()
+    importlib.invalidate_caches()
+    linecache.clearcache()
 
 
 def run(message: Mapping[str, Any], fds: Sequence[int]) -> None:
@@ -170,10 +181,7 @@ def _prepare(message: Mapping[str, Any], env: Mapping[str, str], directory: str)
     fresh.streams(unbuffered=message["unbuffered"])
     sys.orig_argv[:] = message["argv"]
     sys.argv[:] = ["-m" if message["file"] is None else message["file"], *message["args"]]
-    # Other mounts, other directories: what was found of them says nothing any more.
-    sys.path_importer_cache.clear()
-    importlib.invalidate_caches()
-    linecache.clearcache()
+    _forget_directories()
     if directory:
         sys.path.insert(0, directory)
     # A new one: the old is frozen, and so would be any circle of objects that goes through it.
