@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot
 
+_SAYABLE = frozenset((str, int, bool, type(None)))
+
 
 class RunDirectory:
     """`<runs>/<time>-<scenario>-<id>/`, and `<runs>/latest` pointing at the newest."""
@@ -60,7 +62,7 @@ class RunDirectory:
 
     def json(self, name: str, content: Any) -> None:
         """Write plain data or a dataclass as JSON."""
-        self.text(name, to_json(self.secrets.masked(plain(content))))
+        self.text(name, _document(self.secrets.masked(plain(content))))
 
     def snapshot(self, moment: str, host: str, found: Snapshot) -> None:
         """Write what a host looked like, parsed and as it printed it."""
@@ -71,23 +73,28 @@ class RunDirectory:
 
 def to_json(content: Any) -> str:
     """Plain data or a dataclass as a JSON document."""
-    return json.dumps(plain(content), allow_nan=False, indent=2) + "\n"
+    return _document(plain(content))
+
+
+def _document(said: Any) -> str:
+    return json.dumps(said, allow_nan=False, indent=2) + "\n"
 
 
 def plain(value: Any) -> Any:
     """What JSON can say, of anything. It has no NaN and no infinity: they become strings."""
+    # Most of what there is, and asked for first: hosts have thousands of such values.
+    if type(value) in _SAYABLE:
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
-    if isinstance(value, Mapping):
+    if isinstance(value, (dict, Mapping)):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, Enum):
         return value.value
-    sayable = value is None or isinstance(value, (str, int, float))
-    if not sayable or (isinstance(value, float) and not math.isfinite(value)):
-        return str(value)
-    return value
+    sayable = isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+    return value if sayable else str(value)
 
 
 def _point(link: Path, name: str) -> None:

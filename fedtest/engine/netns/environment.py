@@ -94,9 +94,14 @@ def ids(user: str) -> tuple[int, int, list[int]]:
 
 def versions() -> Mapping[str, str]:
     """Of Python and of every package in this environment."""
-    found = {
-        str(item.metadata["Name"]): item.version
-        for item in metadata.distributions()
-        if item.metadata["Name"]
-    }
+    found = dict(filter(None, map(_name_and_version, metadata.distributions())))
     return {"python": sys.version.split()[0], **dict(sorted(found.items()))}
+
+
+def _name_and_version(item: metadata.Distribution) -> tuple[str, str] | None:
+    """From the head of what it says of itself: to take apart all of it takes 2 ms a package."""
+    # Where these are is the format's, and what stands last is a file by itself.
+    text = next(filter(None, map(item.read_text, ("METADATA", "PKG-INFO", ""))), "")
+    head = text.partition("\n\n")[0]
+    said = dict(line.partition(": ")[::2] for line in head.splitlines() if line[:1] in ("N", "V"))
+    return (said["Name"], said["Version"]) if {"Name", "Version"} <= said.keys() else None
