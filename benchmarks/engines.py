@@ -8,7 +8,8 @@ verdict, and what the stages took of them.
 
 The interpreter that runs it needs torch, but for Docker. Cold and Docker are
 left out above 64. `import` is one import of torch by itself, in turns with the
-runs: a warm run waits for one of them, a cold one for N.
+runs: a warm run waits for one of them, a cold one for N. Memory is told by the
+ranks of one more run, which is not timed, while all of them are there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -35,7 +37,7 @@ MOST = 64
 """Ranks on all but the warm engine: more would only take long."""
 STAGES = ("engine", "images and data", "hosts", "processes", "checks", "clean-up")
 TIMEOUT = 1800
-WHOLE_64, FURTHER_MS, FASTER, BEYOND_IMPORT = 6.0, 40.0, 10.0, 1.0
+WHOLE_64, FURTHER_MS, FASTER, BEYOND_IMPORT, MEGABYTES = 6.0, 40.0, 10.0, 1.0, 25.0
 
 RANK = """
 import sys
@@ -48,15 +50,22 @@ dist.init_process_group(
 )
 total = torch.ones(1000)
 dist.all_reduce(total)
+MEMORY
 dist.destroy_process_group()
 print("sum", int(total[0]))
 """
+MEMORY = """
+facts = dict(line.split(":") for line in open("/proc/self/smaps_rollup").readlines()[1:])
+print("kB", *facts["Pss"].split()[:1])
+dist.barrier()
+"""
 
 
-def scenario(ranks: int) -> str:
-    """As JSON, which is YAML."""
+def scenario(ranks: int, *, memory: bool = False) -> str:
+    """As JSON, which is YAML. `memory`: ranks tell what they have."""
     names = [f"h{number}" for number in range(ranks)]
-    host = {"nics": {"data": "enps1"}, "files": {"/home/fedtest/rank.py": {"content": RANK}}}
+    program = RANK.replace("MEMORY", MEMORY if memory else "")
+    host = {"nics": {"data": "enps1"}, "files": {"/home/fedtest/rank.py": {"content": program}}}
     arguments = [f"${{{{ all.{item} }}}}" for item in ("master", "port", "rank", "size")]
     process = {
         "hosts": "all",
@@ -81,11 +90,11 @@ def scenario(ranks: int) -> str:
     )
 
 
-def measured(way: str, ranks: int) -> dict[str, float]:
-    """One run: seconds in all, and of each stage."""
+def measured(way: str, ranks: int, *, memory: bool = False) -> dict[str, float]:
+    """One run: seconds in all, and of each stage; or megabytes of a rank, the median."""
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "engines.yaml"
-        file.write_text(scenario(ranks), encoding="utf-8")
+        file.write_text(scenario(ranks, memory=memory), encoding="utf-8")
         command = [sys.executable, "-m", "fedtest", "run", file.name, "--quiet", *WAYS[way]]
         began = time.perf_counter()
         done = subprocess.run(
@@ -97,6 +106,12 @@ def measured(way: str, ranks: int) -> dict[str, float]:
         text = (Path(directory) / "runs" / "latest" / "result.json").read_text(encoding="utf-8")
         result: dict[str, Any] = json.loads(text)
         stages = {stage["name"]: stage["seconds"] for stage in result["stages"]}
+        if memory:
+            logs = (Path(directory) / "runs" / "latest" / "logs").iterdir()
+            told = [
+                re.search(r"^kB ([0-9]+)$", log.read_text("utf-8"), re.MULTILINE) for log in logs
+            ]
+            return {"MB": median([int(match[1]) / 1000 for match in told if match])}
         return {"whole": whole, **stages}
 
 
@@ -110,7 +125,9 @@ def one_import() -> float:
 Medians = dict[str, dict[int, dict[str, float]]]
 
 
-def goals(found: Medians, importing: float) -> dict[str, tuple[float, str, bool]]:
+def goals(
+    found: Medians, importing: float, memory: dict[int, float]
+) -> dict[str, tuple[float, str, bool]]:
     """What there is to hold: value, goal in words, whether it is met."""
     warm = {size: by["whole"] for size, by in found.get("warm", {}).items()}
     docker = {size: by["whole"] for size, by in found.get("docker", {}).items()}
@@ -127,6 +144,8 @@ def goals(found: Medians, importing: float) -> dict[str, tuple[float, str, bool]
         beyond = warm[4] - importing
         goal = f"<= {BEYOND_IMPORT:g}"
         told["4 ranks warm beyond one import, s"] = (beyond, goal, beyond <= BEYOND_IMPORT)
+    for size, each in memory.items():
+        told[f"a rank of {size} warm, MB"] = (each, f"<= {MEGABYTES:g}", each <= MEGABYTES)
     return told
 
 
@@ -152,6 +171,12 @@ def main() -> int:
         imports.append(one_import())
         for way, size in turns:
             runs[way].setdefault(size, []).append(measured(way, size))
+    # Of few, each bears more of what they share.
+    memory = {
+        size: measured("warm", size, memory=True)["MB"]
+        for size in arguments.sizes
+        if "warm" in arguments.ways and size >= MOST
+    }
     medians: Medians = {
         way: {
             size: {key: median([one[key] for one in several]) for key in several[0]}
@@ -165,7 +190,7 @@ def main() -> int:
         for way, size in turns
         for by in (medians[way][size],)
     ]
-    told = goals(medians, importing)
+    told = goals(medians, importing, memory)
     print(f"one import of torch: {importing:.2f} s; load {os.getloadavg()[0]:.1f}")
     for what, (value, goal, met) in told.items():
         print(f"{what}: {value:.2f} (goal {goal}, {'met' if met else 'NOT met'})")
@@ -175,6 +200,7 @@ def main() -> int:
         "imports": imports,
         "runs": runs,
         "medians": medians,
+        "megabytes": memory,
         "goals": {what: {"value": item[0], "goal": item[1]} for what, item in told.items()},
         "met": met,
     }

@@ -164,6 +164,36 @@ def test_a_way_out_is_refused_with_the_engine_that_has_one(fedtest: CommandLine)
     assert "--engine docker" in done.out
 
 
+def test_many_hosts_are_told_of_each_other_and_few_find_each_other(fedtest: CommandLine) -> None:
+    """The kernel's own table of neighbours has one limit for the whole machine."""
+    many = "\n".join(f"  h{n}: {{nics: {{wide: eth0, {'narrow: eth1' if n < 2 else ''}}}}}"
+                     for n in range(17))  # fmt: skip
+    text = f"""
+fedtest: 1
+name: many
+networks: {{wide: {{}}, narrow: {{}}}}
+resolve: wide
+hosts:
+{many}
+processes:
+  p:
+    hosts: [h0, h1]
+    run: >-
+      ip neigh show dev eth0 | grep -c 02:42:.*extern_learn; ip neigh show dev eth1 | wc -l;
+      ping -q -c 1 -W 5 h16 && ip neigh show dev eth0 | grep -c .
+checks:
+  - exit: {{process: p, code: 0}}
+  - log: {{process: p, match: "^16$"}}
+  - log: {{process: p, match: "^0$"}}
+"""
+    done = fedtest("run", fedtest.scenario("many", text))
+    assert done.code == 0, done.out
+    logs = fedtest.runs / "latest" / "logs"
+    for name in ("h0", "h1"):
+        said = (logs / f"{name}.p.log").read_text(encoding="utf-8").splitlines()
+        assert (said[0], said[1], said[-1]) == ("16", "0", "16")
+
+
 def test_the_end_of_a_run_is_the_end_of_all_its_processes(engine: Engine, run: RunTag) -> None:
     up(engine, run)
     engine.start(run, [shell(f": {run.id}; sleep 600 & setsid sleep 600")], Listener(), DEADLINE)

@@ -32,6 +32,7 @@ from fedtest.engine.netns.elsewhere import (
     leave,
 )
 from fedtest.engine.netns.halting import go_on, stop_all
+from fedtest.engine.netns.netlink import others_at
 from fedtest.engine.netns.tree import STORE, Contents, Tree, make_keepers_tree
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ SOCKET = "keeper.sock"
 HOSTS = "hosts"
 BESIDE = ".beside"
 _PATIENCE = 60.0
-_MANY = 16
-"""Other hosts on a network, from which on the kernel is told of each, and does not ask."""
 _OWN_SETTINGS = ("net/", "kernel/shm", "kernel/msg", "kernel/sem", "fs/mqueue/")
 """Of the kernel's settings those that a network or IPC namespace has for itself."""
 _FOR_LOOKS = ("base64", "concurrent.futures.thread", "hashlib", "pathlib", "runpy")
@@ -165,24 +164,12 @@ class Keeper:
         lines = [line for host in new for line in self._wires(host, mtus)]
         if lines:
             self._to.ip(self._ip, lines)
+        everywhere = [item for host in self._hosts.values() for item in host.plan["attachments"]]
         for host in new:
-            channel.send(host.link, {"neighbours": self._neighbours(host.plan["attachments"])})
+            told = others_at(host.plan["attachments"], everywhere)
+            channel.send(host.link, {"neighbours": told})
         for host in new:
             _hear(host.link, f"host {host.plan['name']}")
-
-    def _neighbours(self, attachments: list[Message]) -> dict[str, list[tuple[str, str]]]:
-        """By interface, all others on its network, if they are many: see `netlink`."""
-        told = {}
-        for mine in attachments:
-            others = [
-                (item["address"], item["mac"])
-                for host in self._hosts.values()
-                for item in host.plan["attachments"]
-                if item["network"] == mine["network"] and item["address"] != mine["address"]
-            ]
-            if len(others) >= _MANY:
-                told[mine["interface"]] = others
-        return told
 
     def _wires(self, host: Host, mtus: dict[str, int | None]) -> list[str]:
         lines = []

@@ -11,7 +11,15 @@ from __future__ import annotations
 
 import socket
 import struct
+from typing import TYPE_CHECKING
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fedtest.engine.netns.channel import Message
+
+_MANY = 16
+"""Others on a network, from which on the kernel is told of each of them."""
 _NEW_NEIGHBOUR = 28
 _REQUEST, _ACKNOWLEDGE, _REPLACE, _CREATE = 1, 4, 0x100, 0x400
 _STALE, _LEARNED_ELSEWHERE = 4, 0x10
@@ -23,6 +31,22 @@ _ERROR = 2
 def link_address(address: str) -> str:
     """Of an interface with this address, as Docker makes it: a host keeps it when it restarts."""
     return "02:42:" + ":".join(f"{byte:02x}" for byte in socket.inet_aton(address))
+
+
+def others_at(
+    mine: Iterable[Message], all_there_are: Sequence[Message]
+) -> dict[str, list[tuple[str, str]]]:
+    """By interface of a host's attachments: who else is there, if they are many."""
+    told = {}
+    for one in mine:
+        others = [
+            (item["address"], item["mac"])
+            for item in all_there_are
+            if item["network"] == one["network"] and item["address"] != one["address"]
+        ]
+        if len(others) >= _MANY:
+            told[one["interface"]] = others
+    return told
 
 
 def neighbour(index: int, address: str, link: str) -> bytes:

@@ -267,7 +267,7 @@ class Zygote:
             patience = max(end - time.monotonic(), 0)
             order = {"preload": self._preload, "env": self._env, "patience": patience}
             send(self._control, order)
-        ready, _, _ = select.select([self._control], [], [], max(end - time.monotonic(), 0))
+        ready = _readable(self._control, end)
         if not ready:
             raise DeadlineError(f"{who}: not done in time")
         hello = receive(self._control)
@@ -340,7 +340,7 @@ class Zygote:
             raise DeadlineError(f"{who}: the warm-start process did not answer") from error
         told = bytearray()
         while True:
-            ready, _, _ = select.select([pending.report], [], [], max(end - time.monotonic(), 0))
+            ready = _readable(pending.report, end)
             if not ready:
                 raise DeadlineError(f"{who}: did not start in time")
             piece = os.read(pending.report, 1 << 16)
@@ -390,3 +390,10 @@ class Zygote:
     def _last_words(self) -> str:
         said = self.said.strip()
         return f": {said[-_TAIL:]}" if said else ""
+
+
+def _readable(file: int | socket.socket, end: float) -> bool:
+    """Whether there is something to read by then. A descriptor may have any number."""
+    waiting = select.poll()
+    waiting.register(file, select.POLLIN | select.POLLHUP)
+    return bool(waiting.poll(max(end - time.monotonic(), 0) * 1000))
