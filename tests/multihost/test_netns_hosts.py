@@ -194,6 +194,37 @@ checks:
         assert (said[0], said[1], said[-1]) == ("16", "0", "16")
 
 
+def test_more_hosts_than_there_may_be_files_open_at_first(fedtest: CommandLine) -> None:
+    """The runner allows itself more, and its hosts' processes have what it was started with."""
+    names = [f"h{number}" for number in range(20)]
+    hosts = "\n".join(f"  {name}: {{nics: {{lan: eth0}}}}" for name in names)
+    text = f"""
+fedtest: 1
+name: files
+preload: [resource]
+networks: {{lan: {{}}}}
+hosts:
+{hosts}
+processes:
+  cold: {{hosts: [{", ".join(names)}], run: ulimit -Sn; sleep 2}}
+  warm: {{hosts: [h0], run: python ~/p.py}}
+groups: {{all: {{members: [h0, h1]}}}}
+checks:
+  - exit: {{process: cold, code: 0}}
+  - exit: {{process: warm, code: 0}}
+  - log: {{process: cold, match: "^64$"}}
+  - log: {{process: warm, match: "^64$"}}
+"""
+    program = "import resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    given = f"{{nics: {{lan: eth0}}, files: {{/home/fedtest/p.py: {{content: '{program}'}}}}}}"
+    text = text.replace("h0: {nics: {lan: eth0}}", f"h0: {given}").replace("~/p.py", "p.py")
+    run = fedtest.start(
+        "run", fedtest.scenario("files", text), before=("prlimit", "--nofile=64:4096")
+    )
+    done = fedtest.end(run)
+    assert done.code == 0, done.out + done.err
+
+
 def test_the_end_of_a_run_is_the_end_of_all_its_processes(engine: Engine, run: RunTag) -> None:
     up(engine, run)
     engine.start(run, [shell(f": {run.id}; sleep 600 & setsid sleep 600")], Listener(), DEADLINE)

@@ -15,7 +15,7 @@ from fedtest.engine import examine, snapshot
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.inside import hosts_file, resolv_conf
 from fedtest.engine.netem import has_netem
-from fedtest.engine.netns import channel, environment, limits, usable
+from fedtest.engine.netns import channel, environment, limits, open_files, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
 from fedtest.engine.netns.netlink import link_address
@@ -52,6 +52,7 @@ class NetnsEngine(Engine):
     """Hosts as namespaces. EngineUnavailable if this machine does not allow them."""
 
     def __init__(self, starter: Starter | None = None) -> None:
+        open_files.allow_many()
         self._mapped = usable.by_user_namespace()
         self._base = base()
         self._starter = starter or ColdStarter()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -109,6 +110,7 @@ def _started(pid: int) -> str:
 def main() -> None:
     """`attempt` or `launch`, and the settings."""
     what, settings = sys.argv[1], json.loads(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_NOFILE, settings["files"])
     try:
         {"attempt": attempt, "launch": launch}[what](settings)
     except OSError as error:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fedtest
+from fedtest.engine.netns import open_files
 from fedtest.engine.netns.elsewhere import namespaces
 from fedtest.engine.netns.launch import READY
 from fedtest.errors import DeadlineError, EngineError, EngineUnavailable
@@ -115,6 +116,7 @@ def settings(*, mapped: bool) -> dict[str, Any]:
         "at": next((path for path in ("/run", "/mnt", "/media") if Path(path).is_dir()), "/mnt"),
         "ip": program("ip"),
         "mapped": mapped,
+        "files": open_files.given(),
     }
 
 

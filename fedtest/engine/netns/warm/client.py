@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import fedtest
+from fedtest.engine.netns import open_files
 from fedtest.engine.netns.warm.environment import difference, relative_path
 from fedtest.engine.netns.warm.wire import receive, send
 from fedtest.errors import DeadlineError, EngineError
@@ -44,8 +45,7 @@ _TAIL = 2000
 
 _CLOSING = 5.0
 
-_let_go: list[subprocess.Popen[bytes]] = []
-"""Zygotes that were let go of while processes of theirs ran."""
+_let_go: list[subprocess.Popen[bytes]] = []  # Processes of theirs ran still.
 
 
 @atexit.register
@@ -144,6 +144,7 @@ class Zygote:
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
+            open_files.as_given(self._process.pid)
         except OSError as error:
             self._control.close()
             os.close(self._output)
@@ -393,7 +394,6 @@ class Zygote:
 
 
 def _readable(file: int | socket.socket, end: float) -> bool:
-    """Whether there is something to read by then. A descriptor may have any number."""
-    waiting = select.poll()
+    waiting = select.poll()  # Unlike `select`, whatever number a descriptor has.
     waiting.register(file, select.POLLIN | select.POLLHUP)
     return bool(waiting.poll(max(end - time.monotonic(), 0) * 1000))
