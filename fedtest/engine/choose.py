@@ -10,6 +10,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from fedtest.engine.docker import labels
 from fedtest.errors import EngineUnavailable, FedtestError
 
 if TYPE_CHECKING:
@@ -75,8 +76,8 @@ def sweep_netns(deadline: float) -> Mapping[str, int]:
 
 
 def sweep_docker(deadline: float) -> Mapping[str, int]:
-    """What dead runs left on Docker, if it has anything of ours at all."""
-    if not _docker_has_ours():
+    """What dead runs left on Docker, if there is anything."""
+    if not _docker_may_have_some():
         return {}
     with suppress(EngineUnavailable):
         engine = _docker()
@@ -96,17 +97,18 @@ class _Local(HTTPConnection):
         self.sock.connect(_SOCKET)
 
 
-def _docker_has_ours() -> bool:
+def _docker_may_have_some() -> bool:
     if os.environ.get("DOCKER_HOST"):
         return True  # Whoever set it wants that engine looked at.
-    wanted = quote(json.dumps({"label": ["fedtest.run"]}))
+    wanted = quote(json.dumps({"label": [labels.RUN]}))
     for path in (f"/containers/json?all=1&filters={wanted}", f"/networks?filters={wanted}"):
         connection = _Local("localhost", timeout=_PATIENCE)
         try:
             connection.request("GET", path)
-            if json.loads(connection.getresponse().read()):
+            found = json.loads(connection.getresponse().read())
+            if any(labels.is_abandoned(item["Labels"]) for item in found):
                 return True
-        except (OSError, HTTPException, ValueError):
+        except (OSError, HTTPException, ValueError, LookupError, TypeError):
             return False
         finally:
             connection.close()

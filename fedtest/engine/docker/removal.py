@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import engine_errors, gone_is_fine
-from fedtest.engine.owner import Owner
 from fedtest.errors import DeadlineError, EngineError
 
 if TYPE_CHECKING:
@@ -94,7 +93,6 @@ def dead_runs(client: DockerClient) -> Mapping[str, str]:
     dead = {}
     for item in found:
         marks = item["Labels"]
-        owner = Owner.parse(marks.get(labels.OWNER, ""))
-        if owner is not None and owner.is_dead() and labels.KEPT not in marks:
+        if labels.is_abandoned(marks):
             dead[marks[labels.RUN]] = marks.get(labels.SCENARIO, "")
     return dead
