@@ -170,13 +170,12 @@ def main() -> int:
     for _ in range(arguments.rounds):
         imports.append(one_import())
         for way, size in turns:
-            runs[way].setdefault(size, []).append(measured(way, size))
-    # Of few, each bears more of what they share.
-    memory = {
-        size: measured("warm", size, memory=True)["MB"]
-        for size in arguments.sizes
-        if "warm" in arguments.ways and size >= MOST
-    }
+            found = measured(way, size)
+            runs[way].setdefault(size, []).append(found)
+            print(f"{size} ranks, {way}: {found['whole']:.2f} s", flush=True)
+    memory = {}  # Of few, each bears more of what they share.
+    if "warm" in arguments.ways and MOST in arguments.sizes:
+        memory[MOST] = measured("warm", MOST, memory=True)["MB"]
     medians: Medians = {
         way: {
             size: {key: median([one[key] for one in several]) for key in several[0]}

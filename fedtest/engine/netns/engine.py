@@ -113,10 +113,11 @@ class NetnsEngine(Engine):
             "hosts": [self._described(place, host, prepared) for host in plan.hosts],
         }
         self._ask(place, order, "making hosts", end)
+        files = {host.name: setting_files(host) for host in plan.hosts}
+        found = self._observe(run, files, end - time.monotonic())
         # What it does meanwhile must not be measured as the hosts' doing.
         self._starter.settle(plan, progress, end)
-        files = {host.name: setting_files(host) for host in plan.hosts}
-        return self._observe(run, files, end - time.monotonic())
+        return found
 
     def _keeper(self, place: RunPlace, run: RunTag) -> None:
         """Started, if it is not there yet."""

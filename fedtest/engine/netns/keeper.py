@@ -47,7 +47,10 @@ BESIDE = ".beside"
 _PATIENCE = 60.0
 _OWN_SETTINGS = ("net/", "kernel/shm", "kernel/msg", "kernel/sem", "fs/mqueue/")
 """Of the kernel's settings those that a network or IPC namespace has for itself."""
-_FOR_LOOKS = ("base64", "concurrent.futures.thread", "hashlib", "pathlib", "runpy")
+_FOR_LOOKS = (
+    *("concurrent.futures.thread", "runpy"),
+    *(f"fedtest.probe.{name}" for name in ("facts", "files", "reach", "stacks")),
+)
 _SETTINGS = (
     ("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"),
     # A host's own table of TCP connections, and a small one: who looks at its
