@@ -18,7 +18,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
-from generated import Random
+from generated_choices import Random
 from generated_through import MEGABYTES, Through, peak_megabytes
 
 _PIECE = 500

@@ -25,7 +25,7 @@ from fedtest.errors import ExitCode
 from fedtest.scenario.load import dump, loads
 
 if TYPE_CHECKING:
-    from generated import Choices
+    from generated_choices import Choices
 
 SECONDS = 15.0
 """Of processor time for one text, be it a megabyte."""
