@@ -11,7 +11,7 @@ from fedtest.scenario.families import OWN6, has_ipv4
 from fedtest.scenario.ip_types import NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from ipaddress import IPv4Address, IPv4Network, IPv6Address
 
     from fedtest.scenario.model import Scenario
@@ -26,15 +26,20 @@ class Allocation:
 
 
 def allocate(
-    subnet: IPv4Network, gateway: IPv4Address | None, wanted: Mapping[str, IPv4Address | None]
+    subnet: IPv4Network,
+    gateway: IPv4Address | None,
+    wanted: Mapping[str, IPv4Address | None],
+    kept: Collection[IPv4Address] = (),
 ) -> Allocation:
     """Fixed addresses as wanted, the others the lowest free ones in the order of hosts.
+
+    Those `kept` are nobody's: faults give them to hosts later.
 
     The gateway is the first address, unless a host wants that one: a host may
     be 192.168.0.1 although an engine would rather have it, and then the gateway
     is out of the way, at the highest address that nobody wants.
     """
-    fixed = {address for address in wanted.values() if address is not None}
+    fixed = {address for address in wanted.values() if address is not None} | set(kept)
     if gateway is None:
         first = subnet.network_address + 1
         gateway = first if first not in fixed else next(_downwards(subnet, fixed))
@@ -108,7 +113,14 @@ def _segment(scenario: Scenario, name: str, subnets: Mapping[str, IPv4Network]) 
     subnet = network.subnet or subnets[name]
     # One that keeps none is given one all the same, lest an engine give it another's.
     wanted = {host: None if nic.ip == NONE else nic.ip for host, nic in nics.items()}
-    found = allocate(subnet, network.gateway, wanted)
+    kept = {
+        fault.interface.ip
+        for fault in scenario.faults
+        if fault.interface is not None
+        and fault.interface.network == name
+        and fault.interface.ip is not None
+    }
+    found = allocate(subnet, network.gateway, wanted, kept)
     given = {
         host: IPv4Interface((address, subnet.prefixlen)) for host, address in found.hosts.items()
     }

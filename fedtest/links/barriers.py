@@ -3,6 +3,9 @@
 In a chain of our own, first in INPUT and FORWARD, so that links' delay and
 loss come before it and a firewall after it. The whole chain is put in place at
 once, so that nothing slips through between two sets of rules.
+
+What comes by IPv6 is dropped by ip6tables. Where that does not work it is not
+needed if the host has no IPv6 address: on a kernel without IPv6, for one.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 CHAIN = "fedtest-faults"
 _END = "FEDTEST_RULES"
+_ADDRESSES6 = "/proc/net/if_inet6"
+_NO_IPV6 = "no IPv6"
 _MOST_PORTS = 7
 """Ranges of ports that one rule of iptables' multiport can hold."""
 
@@ -30,36 +35,39 @@ def script(host: HostPlan) -> str:
 
     Without barriers what is left of them is removed.
     """
-    lines = ["set -eu"]
-    for family, command in ((4, "iptables"), (6, "ip6tables")):
-        rules = list(_rules(host.barriers, family))
-        if rules:
-            text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *map(shlex.join, rules), "COMMIT"])
-            lines.append(f"{command}-restore -w --noflush <<'{_END}'\n{text}\n{_END}")
-            lines += [
-                f"{command} -w -C {hook} -j {CHAIN} 2>/dev/null || "
-                f"{command} -w -I {hook} 1 -j {CHAIN}"
-                for hook in ("INPUT", "FORWARD")
-            ]
-        else:
-            lines += [
-                f"{command} -w -D {hook} -j {CHAIN} 2>/dev/null || true"
-                for hook in ("INPUT", "FORWARD")
-            ]
-            lines.append(f"{command} -w -F {CHAIN} 2>/dev/null || true")
-            lines.append(f"{command} -w -X {CHAIN} 2>/dev/null || true")
-        lines.append(f"{command} -w -S 2>/dev/null || true")
+    four, six = (_family(host, family) for family in (4, 6))
+    lines = ["set -eu", *four]
+    lines.append("if ip6tables -w -S >/dev/null 2>&1 ||")
+    lines.append(f"  grep -qsv ' lo$' {_ADDRESSES6}; then")
+    lines += [*six, f"else echo '{_NO_IPV6}'; fi"]
     return "\n".join(lines) + "\n"
+
+
+def _family(host: HostPlan, family: int) -> list[str]:
+    command = {4: "iptables", 6: "ip6tables"}[family]
+    hooks = ("INPUT", "FORWARD")
+    if rules := list(_rules(host.barriers, family)):
+        text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *map(shlex.join, rules), "COMMIT"])
+        lines = [f"{command}-restore -w --noflush <<'{_END}'\n{text}\n{_END}"]
+        lines += [
+            f"{command} -w -C {hook} -j {CHAIN} 2>/dev/null || {command} -w -I {hook} 1 -j {CHAIN}"
+            for hook in hooks
+        ]
+    else:
+        lines = [f"{command} -w -D {hook} -j {CHAIN} 2>/dev/null || true" for hook in hooks]
+        lines += [f"{command} -w -{letter} {CHAIN} 2>/dev/null || true" for letter in "FX"]
+    return [*lines, f"{command} -w -S 2>/dev/null || true"]
 
 
 def differences(host: HostPlan, told: str) -> list[str]:
     """What is not as asked for; `told` is what `script` printed."""
     there = [tuple(shlex.split(line)) for line in told.splitlines() if line.startswith("-A ")]
     found = [rule for rule in there if rule[1] == CHAIN]
-    wanted = [rule for family in (4, 6) for rule in _rules(host.barriers, family)]
+    families = (4,) if _NO_IPV6 in told.splitlines() else (4, 6)
+    wanted = [rule for family in families for rule in _rules(host.barriers, family)]
     jumps = [rule for rule in there if rule[1] in {"INPUT", "FORWARD"} and rule[-1] == CHAIN]
-    families = sum(any(True for _ in _rules(host.barriers, family)) for family in (4, 6))
-    if found == wanted and len(jumps) == 2 * families:
+    used = sum(any(True for _ in _rules(host.barriers, family)) for family in families)
+    if found == wanted and len(jumps) == 2 * used:
         return []
     listed = "; ".join(map(shlex.join, found)) or "none"
     return [f"the rules of {CHAIN} should be {_shown(wanted)}, they are {listed}"]

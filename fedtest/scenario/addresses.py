@@ -83,19 +83,32 @@ def _sizes(draft: Draft) -> Iterator[Finding]:
         for network in host.nics if host else ():
             if network in attached:
                 attached[network] += 1
+    later = _given_later(draft)
     for name, part in draft.networks.items():
         if part is None or part.subnet is None:
             continue
         room = part.subnet.num_addresses - BESIDE_HOSTS
-        if room < max(attached[name], 1):
-            needed = (max(attached[name], 1) + BESIDE_HOSTS - 1).bit_length()
+        more = len(later.get(name, ()))
+        if room < max(attached[name] + more, 1):
+            needed = (max(attached[name] + more, 1) + BESIDE_HOSTS - 1).bit_length()
             message = f"the subnet has room for {max(room, 0)} hosts, {attached[name]} are on it"
+            if more:
+                message += f", and faults give {more} further addresses"
             yield Finding(
                 ("networks", name, "subnet"),
                 message,
                 found=str(part.subnet),
                 allowed=f"a prefix of /{32 - needed} or shorter",
             )
+
+
+def _given_later(draft: Draft) -> dict[str, set[IPv4Address]]:
+    """By network, the addresses that faults give to interfaces: kept free until then."""
+    found: dict[str, set[IPv4Address]] = {}
+    for fault in draft.faults:
+        if fault is not None and fault.interface is not None and fault.interface.ip is not None:
+            found.setdefault(fault.interface.network, set()).add(fault.interface.ip)
+    return found
 
 
 def _fixed(draft: Draft) -> Iterator[Finding]:

@@ -126,6 +126,40 @@ def test_a_cut_that_is_not_healed_is_noticed(tmp_path: Path) -> None:
     assert found.startswith("fault x: was not healed: ")
 
 
+WITHOUT_IPV6 = """processes: {work: {hosts: [a, b], run: sleep 300}}
+checks: [exit: {process: work, signal: KILL}]
+faults:
+  - {cut: {network: data}, at: 0s, for: 100ms, id: cut}
+  - {block: {host: b, ports: [7000]}, when: cut.healed, for: 100ms, id: block}
+  - {kill: {process: work}, when: block.healed}
+"""
+
+
+@pytest.mark.parametrize("iptables", ["iptables", ACCEPT_ALL])
+def test_where_ip6tables_does_not_work_what_there_is_is_measured(
+    tmp_path: Path, iptables: str
+) -> None:
+    class Four(Tampered):
+        def condition(
+            self, run: RunTag, scripts: Mapping[str, str], *given: Any, **more: Any
+        ) -> Mapping[str, str]:
+            old = "iptables -w -S 2>/dev/null"
+            bent = {
+                name: script.replace(old, iptables) if iptables != "iptables" else script
+                for name, script in scripts.items()
+            }
+            return super().condition(run, bent, *given, **more)
+
+    engine = Four("ip6tables", "no6tables")
+    text = hosts("10.66.7.0/24") + WITHOUT_IPV6
+    found = Runner(loads(text).scenario, lambda: engine, Observer(), tmp_path).run()
+    assert engine.count
+    if iptables == "iptables":
+        assert found.verdict is Verdict.PASSED, found.problems
+    else:
+        assert "fault cut: was not applied: what is sent" in reason(found)
+
+
 def test_processes_that_get_no_signal_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

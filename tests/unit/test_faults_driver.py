@@ -2,129 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from fedtest.engine.base import ProcessKey, RunTag
-from fedtest.engine.fake import FakeEngine
-from fedtest.engine.owner import Owner
+from drive import WORK_B, Drive
+from fedtest.engine.base import ProcessKey
 from fedtest.errors import NotAsPlanned
-from fedtest.run.checks.needs import declare
 from fedtest.run.clockwork import NEVER
-from fedtest.run.events import EventLog
-from fedtest.run.evidence import Evidence, ProcessState
-from fedtest.run.faults.driver import FaultDriver
-from fedtest.run.faults.step import Done, Step
-from fedtest.run.logs import ProcessLog
-from fedtest.run.result import Verdict
-from fedtest.scenario.load import loads
-from pretend_links import plan_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-SCENARIO = """
-fedtest: 1
-name: driven
-networks: {mgmt: {}, data: {}}
-hosts:
-  a: {nics: {mgmt: mgmt0, data: eth0}}
-  b: {nics: {mgmt: mgmt0, data: ib0}}
-processes: {work: {hosts: [a, b], run: "true"}, other: {hosts: [b], run: "true"}}
-checks: [exit: {process: work}]
-faults: [FAULTS]
-"""
-WORK_B, OTHER_B = ProcessKey("b", "work"), ProcessKey("b", "other")
-
-
-@dataclass
-class Idle:
-    """Takes steps, and leaves it to the test when they are done."""
-
-    steps: list[Step] = field(default_factory=list)
-    away: frozenset[str] = frozenset()
-    defect: Exception | None = None
-
-    def take(self, step: Step) -> None:
-        self.steps.append(step)
-
-    def close(self) -> None:
-        pass
-
-    def raise_defect(self) -> None:
-        if self.defect is not None:
-            raise self.defect
-
-
-class Drive:
-    """A driver at the test's command. `at(5)` lets the time come to 5 seconds."""
-
-    def __init__(self, path: Path, *faults: str, begin: float = 0.0) -> None:
-        text = SCENARIO.replace("FAULTS", ", ".join(f"{{{fault}}}" for fault in faults))
-        plan = plan_of(text)
-        engine, run = FakeEngine(), RunTag("r", "s", Owner.me())
-        prepared = engine.prepare(plan, run, lambda _: None)
-        before = engine.realise(plan, run, prepared, lambda _: None, 1)
-        self.engine, self.run = engine, run
-        self.now = 0.0
-        self.evidence = Evidence(plan, before=dict(before))
-        self.started: list[ProcessKey] = []
-        self.told: list[str] = []
-        for at, process in enumerate(plan.processes):
-            key = ProcessKey(process.host, process.name)
-            self.evidence.processes[key] = ProcessState(
-                process, ProcessLog(path / str(at)), pid=100 + at, started=0.0
-            )
-        declare(loads(text).scenario, self.evidence)
-        self.hands = Idle()
-        self.events = EventLog(path / "events.jsonl")
-        self.driver = FaultDriver(
-            self.evidence,
-            self.hands,  # type: ignore[arg-type] # it does what is needed of hands
-            self.events,
-            self._start_again,
-            self.told.append,
-            lambda: self.now,
-        )
-        self.at(begin)
-
-    def close(self) -> None:
-        self.events.close()
-        for state in self.evidence.processes.values():
-            state.log.close()
-
-    def _start_again(self, key: ProcessKey) -> None:
-        self.started.append(key)
-        self.evidence.processes[key].begin(200, self.now)
-
-    def at(self, now: float) -> list[str]:
-        """What is ordered when it is `now`."""
-        known, self.now = len(self.hands.steps), now
-        self.next = self.driver.wake(now)
-        return [f"{step.action} {step.fault.id}" for step in self.hands.steps[known:]]
-
-    def done(self, at: float | None = None, **more: Any) -> None:
-        """The first step under way is done."""
-        step = self.hands.steps.pop(0)
-        self.driver.taken(Done(step, self.now if at is None else at, "seen", **more))
-
-    def ends(self, key: ProcessKey) -> None:
-        state = self.evidence.processes[key]
-        state.ended, state.status = self.now, 137
-
-    def state(self, fault: str) -> tuple[list[float], list[float], list[float]]:
-        state = self.evidence.faults[fault]
-        return state.asked, state.applied, state.healed
-
-    def problem(self) -> str:
-        """What the one problem of the run is."""
-        self.driver.judge()
-        (found,) = self.driver.problems
-        assert found.verdict is Verdict.INVALID
-        return found.message
 
 
 @pytest.fixture
@@ -159,6 +48,86 @@ def test_at_a_time_and_for_a_time_from_when_it_was_applied(drive: Callable[..., 
     run.driver.judge()
     assert run.driver.problems == []
     assert run.told == ["fault x applied: seen", "fault x healed: seen"]
+
+
+def test_measuring_is_part_of_its_time_and_it_is_healed_at_once_when_that_took_longer(
+    drive: Callable[..., Drive],
+) -> None:
+    run = drive(f"{CUT}, at: 5s, for: 1s, id: x")
+    run.at(5)
+    run.now = 5.7
+    run.done(at=5.1)
+    assert run.at(5.7) == []
+    assert run.next == pytest.approx(6.1)
+    again = drive(f"{CUT}, at: 5s, for: 1s, id: x")
+    again.at(5)
+    again.now = 7
+    again.done(at=5.1)
+    assert again.at(7) == ["heal x"]
+
+
+INSIDE = [
+    "pause: {process: work, host: b}",
+    "resolve: {names: {a: missing}}",
+    "fill: {host: b, path: /tmp}",
+]
+
+
+@pytest.mark.parametrize("fault", INSIDE)
+def test_what_lies_within_a_paused_host_waits_until_it_goes_on(
+    drive: Callable[..., Drive], fault: str
+) -> None:
+    run = drive(f"{fault}, at: 1s, for: 2s, id: x", "pause: {host: b}, at: 2s, for: 2s, id: p")
+    run.at(1)
+    run.done()
+    run.at(2)
+    assert run.at(3) == []  # It is being paused.
+    run.done()
+    assert run.at(4) == []
+    assert run.next == 5
+    assert run.at(5) == ["heal p"]
+    assert run.next < 5  # At once, after it.
+    assert run.at(5) == ["heal x"]
+    run.done()
+    run.done()
+    run.driver.judge()
+    assert run.driver.problems == []
+
+
+def test_that_of_another_host_does_not(drive: Callable[..., Drive]) -> None:
+    run = drive(f"{INSIDE[2]}, at: 1s, for: 2s, id: x", "pause: {host: a}, at: 2s, id: p")
+    run.at(1)
+    run.done()
+    run.at(2)
+    run.done()
+    assert run.at(3) == ["heal x"]
+
+
+@pytest.mark.parametrize("applied", [True, False])
+def test_when_all_ends_paused_hosts_go_on_first(drive: Callable[..., Drive], applied: bool) -> None:
+    run = drive(f"{INSIDE[2]}, at: 1s, id: x", "pause: {host: b}, at: 2s, id: p")
+    run.at(1)
+    run.done()
+    run.at(2)
+    if applied:
+        run.done()
+    run.driver.wind_up()
+    if not applied:
+        assert run.ordered() == ["apply p"]
+        run.done()
+    assert run.ordered() == ["heal p", "heal x"]
+
+
+def test_when_a_pause_failed_what_lies_within_is_healed_all_the_same(
+    drive: Callable[..., Drive],
+) -> None:
+    run = drive(f"{INSIDE[2]}, at: 1s, id: x", "pause: {host: b}, at: 2s, id: p")
+    run.at(1)
+    run.done()
+    run.at(2)
+    run.driver.wind_up()
+    run.done(error=NotAsPlanned("it moves"))
+    assert run.ordered() == ["heal x"]
 
 
 def test_the_times_of_those_without_a_moment_count_from_the_processes_start(
@@ -248,92 +217,6 @@ def test_a_repeated_fault_comes_every_so_often_or_as_soon_as_it_is_healed(
     assert run.state("x")[1] == [1, 6, 20]
 
 
-def test_a_kill_is_over_at_once_and_can_come_again(drive: Callable[..., Drive]) -> None:
-    run = drive("kill: {process: work, signal: USR1}, at: 1s, repeat: {times: 2, every: 1s}, id: x")
-    assert run.at(1) == ["apply x"]
-    assert set(run.hands.steps[0].pids) == {ProcessKey("a", "work"), WORK_B}
-    run.done()
-    assert not run.driver.busy
-    assert run.at(2) == ["apply x"]
-    run.done()
-    run.driver.judge()
-    assert run.driver.problems == []
-    assert run.state("x")[2] == []
-
-
-def test_a_process_that_has_ended_is_handed_on_as_not_running(drive: Callable[..., Drive]) -> None:
-    run = drive("kill: {process: work}, at: 1s, id: x")
-    run.ends(WORK_B)
-    run.at(1)
-    assert run.hands.steps[0].pids == {ProcessKey("a", "work"): 100, WORK_B: None}
-
-
-def test_a_restarted_process_starts_when_its_end_was_seen(drive: Callable[..., Drive]) -> None:
-    run = drive("restart: {process: work, host: b}, at: 1s, id: x")
-    run.at(1)
-    assert run.driver.returns(WORK_B)
-    run.done()
-    assert run.at(1.5) == []
-    assert run.started == []
-    run.ends(WORK_B)
-    run.at(2)
-    assert run.started == [WORK_B]
-    assert not run.driver.returns(WORK_B)
-    assert run.state("x") == ([1], [1], [2])
-
-
-def test_a_host_that_was_off_brings_all_its_processes_back(drive: Callable[..., Drive]) -> None:
-    run = drive("stop: {host: b}, at: 1s, for: 3s, id: x")
-    run.at(1)
-    run.ends(WORK_B)
-    run.ends(OTHER_B)
-    assert run.driver.returns(WORK_B)
-    run.done()
-    run.at(2)
-    assert run.started == []
-    assert run.at(4) == ["heal x"]
-    run.done()
-    run.at(5)
-    assert run.started == [OTHER_B, WORK_B]
-    run.driver.judge()
-    assert run.driver.problems == []
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "stop: {host: b, start: false}, at: 1s, for: 3s, id: x",
-        "stop: {host: b}, at: 1s, id: x",
-        "restart: {host: b, start: false}, at: 1s, id: x",
-    ],
-)
-def test_processes_stay_ended_if_that_is_asked_for_or_the_host_stays_off(
-    drive: Callable[..., Drive], fault: str
-) -> None:
-    run = drive(fault)
-    run.at(1)
-    assert not run.driver.returns(WORK_B)
-    run.ends(WORK_B)
-    run.done()
-    run.at(4)
-    if run.hands.steps:
-        run.done()
-    run.at(5)
-    assert run.started == []
-
-
-def test_one_that_had_ended_before_is_not_brought_back(drive: Callable[..., Drive]) -> None:
-    run = drive("stop: {host: b}, at: 1s, for: 1s, id: x")
-    run.ends(OTHER_B)
-    run.at(1)
-    run.ends(WORK_B)
-    run.done()
-    run.at(2)
-    run.done()
-    run.at(3)
-    assert run.started == [WORK_B]
-
-
 @pytest.mark.parametrize(("action", "said"), [("apply", "applied"), ("heal", "healed")])
 def test_a_step_that_failed_ends_the_run_as_invalid(
     drive: Callable[..., Drive], action: str, said: str
@@ -363,9 +246,7 @@ def test_when_all_ends_what_is_there_is_healed_and_nothing_comes_any_more(
     run.done()
     assert run.at(2) == ["apply beginning"]
     run.driver.wind_up()
-    assert [f"{step.action} {step.fault.id}" for step in run.hands.steps] == [
-        "apply beginning", "heal there"
-    ]  # fmt: skip
+    assert run.ordered() == ["apply beginning", "heal there"]
     assert run.driver.busy
     run.done()  # What was being applied is healed at once.
     assert run.hands.steps[-1].action == "heal"

@@ -6,6 +6,7 @@ import json
 import subprocess
 from dataclasses import replace
 from ipaddress import IPv4Interface
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,9 @@ from fedtest.links import barriers, interfaces, passage
 from fedtest.links.passage import Passage
 from fedtest.plan import AttachmentPlan, HostPlan, ImagePlan
 from fedtest.plan_links import BarrierPlan
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 QUICK = settings(max_examples=200, deadline=None, database=None)
 HOST = HostPlan("a", ImagePlan(), (), (), ())
@@ -109,6 +113,61 @@ def test_barriers_that_are_not_are_noticed(told: str) -> None:
 def test_barriers_that_stay_are_noticed() -> None:
     (found,) = barriers.differences(HOST, there(EVERY[1]))
     assert "should be none, they are -A fedtest-faults -s 10.9.0.2/32" in found
+
+
+CUT = (BarrierPlan("eth0"), BarrierPlan("eth0", "fd00::2"))
+IPV6 = "00000000000000000000000000000001 01 80 10 80       lo\n"
+HAS_IPV6 = f"{IPV6}fd000000000000000000000000000001 02 40 00 80     eth0\n"
+
+
+def run_beside(path: Path, monkeypatch: pytest.MonkeyPatch, addresses: str | None) -> str:
+    """What is printed where there is an iptables, and an ip6tables that does not work."""
+    tools, there = path / "tools", path / "if_inet6"
+    tools.mkdir()
+    listed = there_by_ipv4(CUT[0])
+    for name, does in (
+        ("iptables", f"[ $2 != -S ] || echo '{listed}'"),
+        ("iptables-restore", "cat >/dev/null"),
+        ("ip6tables", "exit 3"),
+        ("ip6tables-restore", "echo 'no such table' >&2; exit 3"),
+    ):
+        (tools / name).write_text(f"#!/bin/sh\n{does}\n", encoding="ascii")
+        (tools / name).chmod(0o755)
+    if addresses is not None:
+        there.write_text(addresses, encoding="ascii")
+    monkeypatch.setattr(barriers, "_ADDRESSES6", str(there))
+    done = subprocess.run(
+        ["/bin/sh"],
+        input=barriers.script(with_barriers(*CUT)),
+        text=True,
+        capture_output=True,
+        check=False,
+        env={"PATH": f"{tools}:/usr/bin:/bin"},
+    )
+    return done.stdout if done.returncode == 0 else done.stderr
+
+
+def there_by_ipv4(item: BarrierPlan) -> str:
+    jumps = [f"-A {hook} -j {barriers.CHAIN}" for hook in ("INPUT", "FORWARD")]
+    return "\n".join([*jumps, rules(barriers.script(with_barriers(item)))[0]])
+
+
+@pytest.mark.parametrize("addresses", [None, "", IPV6])
+def test_a_kernel_without_ipv6_needs_no_barriers_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, addresses: str | None
+) -> None:
+    told = run_beside(tmp_path, monkeypatch, addresses)
+    assert barriers.differences(with_barriers(*CUT), told) == []
+    # What is there by IPv4 is looked at all the same.
+    assert barriers.differences(with_barriers(*CUT), told.replace("DROP", "ACCEPT"))
+
+
+def test_a_host_with_an_ipv6_address_does_need_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = run_beside(tmp_path, monkeypatch, HAS_IPV6)
+    assert told == "no such table\n"
+    assert barriers.differences(with_barriers(*CUT), told)
 
 
 @QUICK

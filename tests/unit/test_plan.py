@@ -77,6 +77,14 @@ def test_addresses(
     assert [str(address) for address in allocation.hosts.values()] == hosts
 
 
+def test_what_faults_give_later_is_nobodys_by_itself() -> None:
+    """Neither a host's nor the gateway's."""
+    kept = [IPv4Address("10.0.0.1"), IPv4Address("10.0.0.3")]
+    allocation = allocate(IPv4Network("10.0.0.0/28"), None, {"a": None, "b": None}, kept)
+    assert str(allocation.gateway) == "10.0.0.14"
+    assert [str(address) for address in allocation.hosts.values()] == ["10.0.0.2", "10.0.0.4"]
+
+
 def test_a_full_subnet_has_an_address_for_everybody() -> None:
     """The scenario's check of sizes and the allocation agree on what fits."""
     hosts = "".join(f"  h{n}: {{nics: {{full: eth0}}}}\n" for n in range(13))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedtest.run.faults import disk, machines, passages
 from fedtest.run.faults.conditions import measure_change
-from fedtest.run.faults.step import Done
+from fedtest.run.faults.step import Done, within
 from fedtest.scenario.faults import (
     BlockFault,
     CutFault,
@@ -49,6 +49,7 @@ class Actions:
 
     def apply(self, step: Step) -> Done:
         """Bring the fault into effect and confirm it. NotAsPlanned, EngineError, DeadlineError."""
+        self._world.stand_still(within(step.fault, step.turn, self._world.base))
         spec = step.fault.spec
         if isinstance(spec, _CHANGES):
             return self._change(step, spec)
@@ -75,6 +76,7 @@ class Actions:
     def heal(self, step: Step) -> Done:
         """End the fault and confirm that it is over. The same errors."""
         world, spec = self._world, step.fault.spec
+        world.stand_still(within(step.fault, step.turn, world.base))
         match spec:
             case PauseFault() if spec.process is not None:
                 found = machines.go_on(world, step.pids)

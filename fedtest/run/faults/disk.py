@@ -15,21 +15,29 @@ if TYPE_CHECKING:
 _MOST = 1 << 30
 _FULL, _TRIAL = ".fedtest-full", ".fedtest-trial"
 
+_NO_SPACE = "No space left on device"
+
 _TRY = f"""
-if printf x 2>/dev/null > {_TRIAL}; then echo room; else echo full; fi
+said=$({{ printf x | cat > {_TRIAL}; }} 2>&1) && said=room
 rm -f {_TRIAL}
+echo "$said"
 """
 
 
 def fill(world: World, spec: FillFault) -> str:
-    """Write until nothing more can be written."""
-    script = f"head -c {_MOST} /dev/zero > {_FULL} 2>/dev/null || true\n{_TRY}"
-    if _run(world, spec, script) != "full":
+    """Write until nothing more can be written for want of space."""
+    script = f"""said=$({{ head -c {_MOST} /dev/zero > {_FULL}; }} 2>&1) || :
+case "$said" in ""|*"{_NO_SPACE}"*) ;; *) echo "$said"; rm -f {_FULL}; exit 0;; esac
+{_TRY}"""
+    said = _run(world, spec, script)
+    if said == "room":
         _run(world, spec, f"rm -f {_FULL}")
         raise NotAsPlanned(
             f"host {spec.host}: {spec.path} has room for more than {_MOST} bytes; give it a "
             "file system of its own: tmpfs"
         )
+    if _NO_SPACE not in said:
+        raise NotAsPlanned(f"host {spec.host}: {spec.path} cannot be filled: {said}")
     return f"host {spec.host}: no byte more can be written to {spec.path}"
 
 
@@ -37,12 +45,13 @@ def empty(world: World, spec: FillFault) -> str:
     """Give the room back."""
     if spec.host in world.off:
         return "the host is off"
-    if _run(world, spec, f"rm -f {_FULL}\n{_TRY}") != "room":
-        raise NotAsPlanned(f"host {spec.host}: nothing can be written to {spec.path} yet")
+    said = _run(world, spec, f"rm -f {_FULL}\n{_TRY}")
+    if said != "room":
+        raise NotAsPlanned(f"host {spec.host}: nothing can be written to {spec.path} yet: {said}")
     return f"host {spec.host}: {spec.path} can be written to"
 
 
 def _run(world: World, spec: FillFault, script: str) -> str:
-    whole = f"cd {shlex.quote(spec.path)} || exit 1\n{script}"
+    whole = f"export LC_ALL=C\ncd {shlex.quote(spec.path)} || exit 1\n{script}"
     told = world.engine.condition(world.run, {spec.host: whole}, DEADLINE, inside=True)
     return told[spec.host].strip()

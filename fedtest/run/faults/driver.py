@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from fedtest.run.clockwork import NEVER, Follower
 from fedtest.run.fault_state import FaultState
 from fedtest.run.faults.occasions import came, described
-from fedtest.run.faults.step import Done, Step
+from fedtest.run.faults.step import Done, Step, within
 from fedtest.run.result import Problem, Verdict
 from fedtest.scenario.faults import AT_ONCE, KillFault, PauseFault, RestartFault, StopFault
 
@@ -84,7 +84,7 @@ class FaultDriver(Follower):
         self._began = now if self._began is None else self._began
         for course in self._courses:
             self._consider(course, now)
-        return min((course.at for course in self._courses), default=NEVER)
+        return min((item.at for item in self._courses if not self._held(item)), default=NEVER)
 
     def returns(self, key: ProcessKey) -> bool:
         return any(key in course.returning for course in self._courses)
@@ -106,10 +106,9 @@ class FaultDriver(Follower):
         self._finishing = True
         for course in self._courses:
             course.returning.clear()
-            if course.phase == "active":
-                self._order(course, "heal")
-            elif course.phase not in {"applying", "healing"}:
+            if course.phase not in {"applying", "healing"}:
                 course.at = NEVER
+        self._heal_all()
 
     def close(self) -> None:
         self._hands.close()
@@ -133,6 +132,7 @@ class FaultDriver(Follower):
             self._events.add("fault failed", fault=course.plan.id, error=str(done.error))
             text = f"fault {course.plan.id}: was not {action}: {done.error.message}"
             self._fail(text, done.error.remedy)
+            self._heal_all()
             return
         for host, (last, fresh) in done.hosts.items():
             self._evidence.restarted(host, last, fresh)
@@ -140,6 +140,7 @@ class FaultDriver(Follower):
         if action == "applied":
             course.applied, course.phase = done.at, "active"
             if course.turn.lasts is not None:
+                # Measuring is part of its time.
                 course.at = done.at + course.turn.lasts
             if course.plan.kind == "restart":
                 course.phase = "starting"
@@ -149,8 +150,29 @@ class FaultDriver(Follower):
             course.phase = "starting"
         else:
             self._next(course)
-        if self._finishing and course.phase == "active":
-            self._order(course, "heal")
+        self._heal_all()
+
+    def _heal_all(self) -> None:
+        """If everything ends, what is in effect: paused hosts first, others lie within them."""
+        while self._finishing:
+            some = [it for it in self._courses if it.phase == "active" and not self._held(it)]
+            if not some:
+                return
+            for course in some:
+                self._order(course, "heal")
+
+    def _held(self, course: _Course) -> bool:
+        """Whether it must wait with being healed: for a host that another one has paused."""
+        if course.phase != "active":
+            return False
+        hosts = within(course.plan, course.turn, self._evidence.plan)
+        return any(
+            isinstance(other.plan.spec, PauseFault)
+            and other.plan.spec.process is None
+            and other.phase in {"applying", "active"}
+            and not hosts.isdisjoint(other.turn.hosts)
+            for other in self._courses
+        )
 
     def _record(self, course: _Course, action: str, at: float, found: str) -> None:
         times = course.state.applied if action == "applied" else course.state.healed
@@ -174,7 +196,7 @@ class FaultDriver(Follower):
             until = course.plan.until
             if until is not None and came(until, self._evidence, course.applied, now) is not None:
                 course.at = now
-            if now >= course.at:
+            if now >= course.at and not self._held(course):
                 self._order(course, "heal")
         elif course.phase == "starting":
             self._bring_back(course)

@@ -1,7 +1,12 @@
-"""A thread that applies and heals faults, one after the other, while the runner goes on reading."""
+"""A thread that applies and heals faults, one after the other, while the runner goes on reading.
+
+What is to be healed comes before what is to be applied, so that nothing lasts
+for longer than it must.
+"""
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from typing import TYPE_CHECKING
@@ -16,7 +21,11 @@ if TYPE_CHECKING:
     from fedtest.run.faults.step import Step
 
 _LAST_STEP = 180.0
-"""Seconds to wait for a step under way when everything ends: each wait within one is shorter."""
+"""Seconds to wait for a step under way when everything ends.
+
+One is made of waits that each have a shorter end. One of very many of them
+could still take longer: then hosts are removed under its hands, and it fails.
+"""
 
 
 class Hands:
@@ -25,7 +34,8 @@ class Hands:
     def __init__(self, actions: Actions, tell: Callable[[Done], None]) -> None:
         self._actions = actions
         self._tell = tell
-        self._steps: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
+        self._steps: queue.PriorityQueue[tuple[int, int, Step | None]] = queue.PriorityQueue()
+        self._count = itertools.count()
         self._closing = threading.Event()
         self._defect: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="faults", daemon=True)
@@ -38,12 +48,12 @@ class Hands:
 
     def take(self, step: Step) -> None:
         """Do it when those before it are done."""
-        self._steps.put(step)
+        self._put(1 if step.action == "apply" else 0, step)
 
     def close(self) -> None:
-        """Begin nothing more; no step is under way when this returns."""
+        """Begin nothing more, and wait for the step under way."""
         self._closing.set()
-        self._steps.put(None)
+        self._put(2, None)
         self._thread.join(_LAST_STEP)
 
     def raise_defect(self) -> None:
@@ -51,8 +61,11 @@ class Hands:
         if self._defect is not None:
             raise self._defect
 
+    def _put(self, rank: int, step: Step | None) -> None:
+        self._steps.put((rank, next(self._count), step))
+
     def _work(self) -> None:
-        while (step := self._steps.get()) is not None and not self._closing.is_set():
+        while (step := self._steps.get()[2]) is not None and not self._closing.is_set():
             act = self._actions.apply if step.action == "apply" else self._actions.heal
             try:
                 done = act(step)

@@ -62,8 +62,12 @@ def resume(world: World, hosts: tuple[str, ...]) -> str:
 
 
 def switch_off(world: World, hosts: tuple[str, ...]) -> dict[str, Snapshot]:
-    """Take the power from hosts; what each was like just before."""
-    last = dict(world.engine.observe(world.run, hosts, DEADLINE))
+    """Take the power from hosts; what each was like just before.
+
+    Interfaces have the names of the plan there: those that faults have given them end with it.
+    """
+    looked = world.engine.observe(world.run, hosts, DEADLINE)
+    last = {name: world.under_planned_names(name, item) for name, item in looked.items()}
     world.off |= set(hosts)
     world.engine.power(world.run, dict.fromkeys(hosts, "off"), DEADLINE)
     world.paused -= set(hosts)

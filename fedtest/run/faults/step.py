@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from fedtest.scenario.faults import FillFault, PauseFault, ResolveFault
+
 if TYPE_CHECKING:
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot
     from fedtest.errors import FedtestError
+    from fedtest.plan import Plan
     from fedtest.plan_faults import FaultPlan, Turn
 
 
@@ -39,3 +42,15 @@ class Done:
     found: str = ""
     error: FedtestError | None = None
     hosts: dict[str, tuple[Snapshot, Snapshot]] = field(default_factory=dict)
+
+
+def within(fault: FaultPlan, turn: Turn, plan: Plan) -> frozenset[str]:
+    """The hosts in which something is done for a fault: while one is paused nothing can be."""
+    match fault.spec:
+        case PauseFault(process=str()):
+            return frozenset(turn.hosts)
+        case FillFault(host=host) | ResolveFault(host=str(host)):
+            return frozenset({host})
+        case ResolveFault():
+            return frozenset(host.name for host in plan.hosts)
+    return frozenset()

@@ -69,6 +69,19 @@ class World:
         self._active = [item for item in self._active if item is not spec]
         self._match()
 
+    def under_planned_names(self, host: str, looked: Snapshot) -> Snapshot:
+        """What was looked at while faults may have renamed its interfaces."""
+        pairs = zip(self.base.host(host).attachments, self.now.host(host).attachments, strict=True)
+        planned = {now.interface: base.interface for base, now in pairs}
+        there = {planned.get(name, name): item for name, item in looked.interfaces.items()}
+        return replace(looked, interfaces=there)
+
+    def stand_still(self, hosts: Iterable[str]) -> None:
+        """NotAsPlanned if something is to be done within hosts that are paused."""
+        if still := self.paused.intersection(hosts):
+            listed = ", ".join(sorted(still))
+            raise NotAsPlanned(f"nothing can be done within a paused host: {listed}")
+
     def switch_on(self, host: str) -> Snapshot:
         """A host that is off is started, and as it should be, faults in effect included."""
         alone = replace(self.base, hosts=(self.base.host(host),))

@@ -63,7 +63,9 @@ class Fault(Part):
 
     It is confirmed by measuring when it is applied and when it is healed. A
     fault that was not applied, or not healed, makes the run invalid; so does
-    one whose time never came. What is drawn (`5s..20s`, `any`) is drawn from
+    one whose time never came. One that lies within a host (a process that
+    stands still, names, a full disk) is healed when no fault pauses that host
+    any more, and cannot be applied while one does. What is drawn (`5s..20s`, `any`) is drawn from
     the scenario's `seed`: the same seed gives the same faults at the same times.
     """
 
@@ -84,7 +86,13 @@ class Fault(Part):
         json_schema_extra={"default": "the start of the processes"},
     )
     lasts: SpanField | None = Field(
-        default=None, alias="for", description="How long it lasts, from when it is applied."
+        default=None,
+        alias="for",
+        description="How long it lasts, from when it is in effect everywhere. It never lasts "
+        "for less. It is healed when that time is over, before anything else is applied, but not "
+        "before it has been measured: that takes about a second for what keeps packets from "
+        "arriving, for links some more, and a shorter fault lasts that long. When it was in "
+        "effect and when it was over is in the result.",
     )
     until: Trigger | None = Field(
         default=None,

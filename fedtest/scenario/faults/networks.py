@@ -105,7 +105,9 @@ class InterfaceFault(Part):
     )
     name: InterfaceName | None = Field(default=None, description="Its new name.")
     ip: Ip | None = Field(
-        default=None, description="Its new address, in the same network, which needs a `subnet`."
+        default=None,
+        description="Its new address, in the same network, which needs a `subnet`. It is kept "
+        "free: no host gets it by itself.",
     )
 
     @model_validator(mode="after")
