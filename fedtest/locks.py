@@ -32,7 +32,7 @@ def lock(name: str, doing: str, timeout: float, progress: Callable[[str], None])
     same, after `timeout` seconds.
     """
     descriptor = os.open(
-        _directory() / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        own_directory() / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
     )
     try:
         _take(descriptor, name, time.monotonic() + timeout, progress)
@@ -60,7 +60,7 @@ def _take(descriptor: int, name: str, deadline: float, progress: Callable[[str],
             return
 
 
-def _directory() -> Path:
+def own_directory() -> Path:
     """A directory of this user's alone; nobody else can put a file or a link in it."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     path = (

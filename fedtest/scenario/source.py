@@ -17,6 +17,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from fedtest.errors import ScenarioError
+from fedtest.scenario import braces
 from fedtest.scenario.events import Limit, compose
 from fedtest.scenario.problems import Problem, path_of, shown
 from fedtest.scenario.scalars import resolve
@@ -133,8 +134,11 @@ def parse_leniently(text: str, file: str) -> tuple[Source, list[Problem]]:
     try:
         root = compose(text)
     except Limit as limit:
-        place = source.position(min(limit.index, len(text)))
-        problem = Problem(file, *place, "", limit.message, limit.found, limit.allowed)
+        index = min(limit.index, len(text))
+        meant = braces.hint(text, index)
+        problem = Problem(
+            file, *source.position(index), "", limit.message, limit.found, limit.allowed, meant
+        )
         raise ScenarioError([problem]) from limit
     builder = _Builder(source)
     if root is None or root.kind != "mapping":
@@ -206,7 +210,14 @@ class _Builder:
         """A mapping's key, or None (and a problem) if it is not a string."""
         if node.kind != "scalar":
             found = "a mapping" if node.kind == "mapping" else "a list"
-            self.add(node.start, loc, "a key is not a string", found=found, allowed="a string")
+            self.add(
+                node.start,
+                loc,
+                "a key is not a string",
+                found=found,
+                allowed="a string",
+                hint=braces.hint(self.source.text, node.start - 1),
+            )
             return None
         key = self.scalar(node, loc)
         if not isinstance(key, str):

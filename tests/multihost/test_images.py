@@ -7,7 +7,7 @@ import pytest
 
 from fedtest.data import mnist
 from fedtest.engine.base import RunTag
-from fedtest.engine.docker import context, images, volumes
+from fedtest.engine.docker import context, images, superseded, volumes
 from fedtest.engine.docker.client import DockerClient
 from fedtest.engine.docker.files import read_file, unstarted
 from fedtest.engine.docker.labels import RUN, of_run
@@ -101,6 +101,45 @@ def test_an_image_on_top_of_the_node_image(client, labels, made, tmp_path):
         with pytest.raises(FileNotFoundError):
             read_file(client, container, "/y")
     assert containers(client, labels) == []
+
+
+@pytest.fixture
+def directory(client, tmp_path):
+    """Builds from directories of this test; what is left of it is removed."""
+    tags = []
+
+    def build(name, told):
+        (tmp_path / name).mkdir(exist_ok=True)
+        # Another one each time, on top of an image that holds nothing.
+        plan = dockerfile(tmp_path / name, f"FROM scratch\nLABEL test={uuid.uuid4().hex}\n")
+        tags.append(images.ensure_image(client, plan, progress=told, labels=MARKS))
+        return tags[-1]
+
+    yield build
+    for tag in tags:
+        if images.image_id(client, tag):
+            client.api.remove_image(tag)
+
+
+def test_an_earlier_build_of_a_directory_is_removed(client, directory, monkeypatch):
+    monkeypatch.setattr(superseded, "LATELY", 0)
+    told = []
+    first, other, second = (directory(name, told.append) for name in "aba")
+    assert images.image_id(client, first) is None
+    assert f"removed {first}, which was built from it earlier" in told
+    # Another directory's is not touched.
+    assert images.image_id(client, other)
+    assert images.image_id(client, second)
+
+
+def test_one_that_is_in_use_or_was_lately_is_not(client, directory, labels, monkeypatch):
+    first, second = directory("a", print), directory("a", print)
+    assert images.image_id(client, first)
+    monkeypatch.setattr(superseded, "LATELY", 0)
+    with unstarted(client, first, labels):
+        directory("a", print)
+        assert images.image_id(client, first)
+        assert images.image_id(client, second) is None
 
 
 def test_a_failed_build_shows_its_end_and_leaves_no_container(client, mark, tmp_path):

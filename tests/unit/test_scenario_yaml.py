@@ -35,6 +35,10 @@ if TYPE_CHECKING:
         ("a: x§\x07\n", ["a character that YAML does not allow", "U+0007"]),
         ("a: [1, 2§", ["not YAML", "expected ',' or ']'"]),
         ("a: b§: c\n", ["not YAML", "mapping values are not allowed"]),
+        ("a: {b: $§{{ x.y }}}\n", ["not YAML", "a text with ${{ x.y }} is in quotes"]),
+        ("a: [x $§{{ x }}, c]\n", ["in quotes"]),
+        ("a: {b: echo §{{ x.y }}}\n", ["a template is written ${{ x.y }}"]),
+        ("a: {{ x.y }} §more\n", ["a template is written ${{ x.y }}"]),
         ("a: 'x\n§", ["not YAML", "end of stream"]),
         ("a: §*x\n", ["an alias without an anchor", "*x"]),
         ("a: &x [§*x]\n", ["an alias of something that it is part of", "*x"]),
@@ -46,6 +50,12 @@ def test_text_that_is_no_scenario_is_refused_where_it_stops(
     text: str, fragments: list[str]
 ) -> None:
     assert_refused(text, "", *fragments)
+
+
+def test_a_template_without_its_dollar_is_told_where_it_is_yaml_all_the_same() -> None:
+    found = problems_of(changed('run: "true"', "run: {{ x.y }}"))
+    (said,) = [problem for problem in found if problem.message == "a key is not a string"]
+    assert said.hint == 'a template is written ${{ x.y }}, and "${{ x.y }}" within braces'
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The images hosts run from: there already, pulled, or built.
 
 An image of ours has a tag made from a hash of what goes in, so that having the
-tag is being up to date. Nothing of older builds is removed: they may be in use.
+tag is being up to date. Of a user's directory older builds are removed when
+nobody uses them; older node images are not: they may be somebody's base.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.context import directory_context, node_context, text_context
 from fedtest.engine.docker.files import read_file, unstarted
 from fedtest.engine.docker.pull import pull
+from fedtest.engine.docker.superseded import USER, label, note_use, remove_superseded
 from fedtest.errors import ImageError
 from fedtest.locks import lock
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from fedtest.plan import BuildSpec, ImagePlan
 
 NODE = "fedtest-node"
-USER = "fedtest-user"
 
 NODE_ARG = "FEDTEST_NODE"
 """A user's Dockerfile that has `ARG FEDTEST_NODE` and `FROM ${FEDTEST_NODE}` builds on ours."""
@@ -127,13 +128,17 @@ def user_image(
         if NODE_ARG in Path(spec.dockerfile).read_text(encoding="utf-8", errors="replace"):
             args[NODE_ARG] = node_image(client, progress=progress, labels=labels)
         tag = f"{USER}:{_digest(context.digest, context.dockerfile, *args.values())}"
+        note_use(tag)
         if image_id(client, tag):
             return tag
         with lock(f"image-{tag[-12:]}", f"building {spec.context}", PATIENCE, progress):
             if not image_id(client, tag):
                 progress(f"building an image from {spec.context}")
-                build(client, context, spec.context, progress, tag=tag, args=args)
+                marks = label(spec)
+                build(client, context, spec.context, progress, tag=tag, args=args, labels=marks)
                 progress(f"built {tag}")
+                for old in remove_superseded(client, spec, tag):
+                    progress(f"removed {old}, which was built from it earlier")
             return tag
 
 
