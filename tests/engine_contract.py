@@ -8,98 +8,28 @@ from __future__ import annotations
 import hashlib
 import secrets
 import signal
-import threading
 import time
-from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from engine_plans import DEADLINE, HOSTS, Listener, shell, two_networks
 from fedtest.engine.base import Engine, ProcessKey, RunTag
 from fedtest.engine.examine import Examination
 from fedtest.engine.owner import Owner
 from fedtest.errors import EngineError, SubnetTaken
-from fedtest.plan import AttachmentPlan, HostPlan, ImagePlan, NetworkPlan, Plan, ProcessPlan
+from fedtest.plan import Plan, ProcessPlan
 from fedtest.run.readback import compare, compare_again
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from fedtest.engine.snapshot import Snapshot
 
-DEADLINE = 60.0
-
-
-class Listener:
-    """A Sink that keeps what it is told, and lets a test wait for it."""
-
-    def __init__(self) -> None:
-        self.streams: dict[tuple[ProcessKey, str], bytes] = {}
-        self.status: dict[ProcessKey, int] = {}
-        self._changed = threading.Condition()
-
-    def output(self, key: ProcessKey, stream: str, data: bytes) -> None:
-        with self._changed:
-            self.streams[key, stream] = self.streams.get((key, stream), b"") + data
-            self._changed.notify_all()
-
-    def exited(self, key: ProcessKey, status: int) -> None:
-        with self._changed:
-            self.status[key] = status
-            self._changed.notify_all()
-
-    def lost(self, key: ProcessKey, error: Exception) -> None:
-        raise AssertionError(f"{key} was lost: {error}")
-
-    def text(self, key: ProcessKey, stream: str = "stdout") -> str:
-        return self.streams.get((key, stream), b"").decode()
-
-    def wait(self, what: str, condition: Callable[[], bool]) -> None:
-        with self._changed:
-            assert self._changed.wait_for(condition, DEADLINE), f"waited for {what} in vain"
-
-    def wait_exit(self, key: ProcessKey) -> int:
-        self.wait(f"the end of {key}", lambda: key in self.status)
-        return self.status[key]
-
-
-def two_networks(names: Mapping[str, tuple[str, str]]) -> Plan:
-    """Hosts on `one` and `two`; `names` gives each host's interface on either."""
-    octet = secrets.randbelow(256)
-    subnets = [IPv4Network(f"198.19.{octet}.{first}/28") for first in (0, 16)]
-    networks = tuple(
-        NetworkPlan(name, subnet, subnet[1], internal=True, fixed=False)
-        for name, subnet in zip(("one", "two"), subnets, strict=True)
-    )
-    entries = tuple((str(subnets[0][2 + i]), (name,)) for i, name in enumerate(names))
-    hosts = tuple(
-        HostPlan(
-            name=name,
-            image=ImagePlan(),
-            attachments=tuple(
-                AttachmentPlan(network.name, interface, _address(network.subnet, 2 + i))
-                for network, interface in zip(networks, interfaces, strict=True)
-            ),
-            names=entries,
-            data=(),
-        )
-        for i, (name, interfaces) in enumerate(names.items())
-    )
-    return Plan("contract", 0, 60.0, networks, hosts, (), ())
-
-
-def _address(subnet: IPv4Network, index: int) -> IPv4Interface:
-    return IPv4Interface(f"{IPv4Address(subnet[index])}/{subnet.prefixlen}")
-
-
-def shell(script: str, host: str = "a", name: str = "p", **env: str) -> ProcessPlan:
-    """A process that runs a shell script."""
-    return ProcessPlan(name, host, ("/bin/sh", "-c", script), tuple(env.items()), "1000:1000", None)
-
-
-HOSTS = {"a": ("eth0", "enps1"), "b": ("mgmt0", "eth0")}
+__all__ = ["DEADLINE", "HOSTS", "EngineContract", "Listener", "RealEngineContract", "shell",
+           "two_networks"]  # fmt: skip
 
 
 class EngineContract:

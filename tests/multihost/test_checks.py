@@ -3,6 +3,8 @@
 A check that cannot fail proves nothing, so each kind is in both.
 """
 
+# ruff: noqa: E501 - a line of a scenario is one thing
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -66,6 +68,9 @@ processes:
             file.write("weights: 1\\n")
         print("closing", file=sys.stderr)
   doomed: {hosts: [b], run: "echo cannot go on >&2; kill -KILL $$"}
+  both:
+    hosts: pair
+    run: [python3, -c, "from fedtest.values import report; report('rank', ${{ pair.rank }}); report('same', 'x')"]
 checks:
 """
 
@@ -80,6 +85,9 @@ HOLD = """
   - value: {process: server, name: received, each: "== 1000000"}
   - value: {process: server, name: received, monotonic: increasing}
   - value: {process: server, name: received, across: {sum: ">= 1000000"}}
+  - value: {process: both, name: same, across: equal}
+  - value: {process: both, name: rank, across: {within: 1}}
+  - value: {process: both, name: rank, across: {sum: "== 1"}}
   - bytes: {host: b, network: data, direction: tx, min: 1MB}
   - bytes: {host: b, network: data, direction: tx, peer: a, min: 1MB}
   - bytes: {host: a, network: data, direction: rx, peer: b, min: 1MB}
@@ -111,6 +119,12 @@ FAIL = """
   - value: {process: server, name: received, each: "< 1000000"}
   - value: {process: server, name: received, monotonic: decreasing}
   - value: {process: server, name: received, across: {sum: "> 1000000"}}
+  - value: {process: both, name: rank, across: equal}
+  - value: {process: both, name: rank, across: {within: 0.5}}
+  - value: {process: both, name: unheard-of, each: "== 1"}
+  - {value: {process: server, name: received, each: ">= 2000000"}, eventually: 1s}
+  - log: {process: server, match: ready, count: "> 1"}
+  - log: {process: server, match: "received=", within: 1ms}
   - bytes: {host: b, network: mgmt, direction: tx, min: 1MB}
   - packets: {host: b, network: mgmt, direction: tx, min: 100}
   - bytes: {host: b, network: data, direction: tx, peer: a, max: 500kB}
@@ -121,6 +135,8 @@ FAIL = """
   - files: {group: pair, path: /tmp/model}
   - files: {host: b, path: /tmp/model, exists: false}
   - files: {host: b, path: /tmp/model, match: "biases"}
+  - files: {host: b, path: /tmp/model, min: 1kB}
+  - files: {host: b, path: /tmp/model, max: 1B}
   - reach: {from: b, to: a, port: 5000}
   - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 500ms}
   - time: {from: {process: client, log: closing}, to: {process: doomed, state: exited}, within: 9s}

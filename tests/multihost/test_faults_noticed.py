@@ -9,7 +9,6 @@ from fault_hosts import hosts
 
 from fedtest.engine.docker import engine as docker_engine
 from fedtest.engine.docker.engine import DockerEngine
-from fedtest.errors import ExitCode
 from fedtest.run.faults import machines
 from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
@@ -19,8 +18,6 @@ from fedtest.scenario.load import loads
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-
-    from conftest import CommandLine
 
     from fedtest.engine.base import RunTag
 
@@ -38,27 +35,6 @@ def scenario(fault: str, link: str = "{}") -> str:
     # No subnet is asked for but where one is needed: tests of other files need not wait.
     network = "10.66.7.0/24"
     return hosts(network, link) + PROCESSES + f"  - {{{fault}, id: x}}\n"
-
-
-NATURAL = [
-    ("kill: {process: short}, when: {process: short, state: exited}",
-     "not running at that moment: short on b"),
-    ("pause: {process: short}, when: {process: short, state: exited}",
-     "not running at that moment: short on b"),
-    ("restart: {process: short}, when: {process: short, state: exited}",
-     "not running at that moment: short on b"),
-    ("fill: {host: b, path: /tmp}, at: 0s", "/tmp has room for more than 1073741824 bytes"),
-    ("fill: {host: b, path: /nowhere}, at: 0s", "can't cd to /nowhere"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("fault", "said"), NATURAL, ids=[item[0] for item in NATURAL])
-def test_what_cannot_be_had_is_told(fedtest: CommandLine, fault: str, said: str) -> None:
-    done = fedtest("run", fedtest.scenario("noticed", scenario(fault)))
-    assert done.code == ExitCode.INVALID, done.out + done.err
-    (problem,) = done.result["problems"]
-    assert problem["message"].startswith("fault x: was not applied: ")
-    assert said in problem["message"]
 
 
 class Tampered(DockerEngine):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-import pytest
 from fault_hosts import HOLD, hosts, until_healed
 
 from fedtest.errors import ExitCode
@@ -60,36 +59,6 @@ def test_a_host_may_restart_while_its_interface_is_renamed_and_stand_still_while
         assert healed[name] >= healed["host"]
 
 
-PAUSED = (
-    hosts("10.66.9.0/24")
-    + """
-processes: {hold: {hosts: [a, b], run: sleep 900}}
-faults:
-  - {pause: {host: b}, id: still, at: 0s}
-  - {FAULT, when: still.applied, id: x}
-checks: [exit: {process: hold}]
-"""
-)
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        "fill: {host: b, path: /dev/shm}",
-        "resolve: {names: {a: missing}}",
-        "pause: {process: hold, host: b}",
-    ],
-)
-def test_what_lies_within_a_paused_host_cannot_be_had_and_is_told(
-    fedtest: CommandLine, fault: str
-) -> None:
-    done = fedtest("run", fedtest.scenario("paused", PAUSED.replace("FAULT", fault)))
-    assert done.code == ExitCode.INVALID, done.out + done.err
-    (problem,) = done.result["problems"]
-    said = "fault x: was not applied: nothing can be done within a paused host: b"
-    assert problem["message"] == said
-
-
 TAKEN = (
     hosts("10.66.10.0/24")
     + "processes:\n"
@@ -111,20 +80,3 @@ def test_an_address_that_a_host_gets_later_is_nobody_elses(fedtest: CommandLine)
     assert done.code == ExitCode.PASSED, done.out + done.err
     plan = json.loads((fedtest.runs / "latest" / "plan.json").read_text(encoding="utf-8"))
     assert "10.66.10.2/24" not in json.dumps(plan["hosts"])
-
-
-NOWHERE = (
-    hosts("10.66.12.0/24")
-    + """
-processes: {hold: {hosts: [a, b], run: sleep 900}}
-faults: [{fill: {host: b, path: /proc}, at: 0s, id: x}]
-checks: [exit: {process: hold}]
-"""
-)
-
-
-def test_what_cannot_be_written_for_another_reason_is_no_full_disk(fedtest: CommandLine) -> None:
-    done = fedtest("run", fedtest.scenario("nowhere", NOWHERE))
-    assert done.code == ExitCode.INVALID, done.out + done.err
-    (problem,) = done.result["problems"]
-    assert "fault x: was not applied: host b: /proc cannot be filled: " in problem["message"]

@@ -129,6 +129,30 @@ def test_a_pair_has_its_own_conditions_and_others_have_not(fedtest: CommandLine)
     assert figures(record)["a round trip"] == pytest.approx(45, rel=0.1)
 
 
+def test_an_attachment_has_its_own_conditions(fedtest: CommandLine) -> None:
+    text = scenario("").replace("data: ib0", "data: {name: ib0, link: {delay: 40ms}}")
+    assert figures(passed(fedtest, text), "b")["a round trip"] == pytest.approx(40, rel=0.1)
+
+
+BURST = """
+import socket, sys, time
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+    for _ in range(100):
+        end.sendto(bytes(1000), (sys.argv[1], 6000))
+"""
+
+
+@pytest.mark.parametrize(("queue", "limits"), [("20kB", "max: 60kB"), ("1MB", "min: 100kB")])
+def test_a_queue_holds_so_much_and_no_more(fedtest: CommandLine, queue: str, limits: str) -> None:
+    """A burst at a slow link: what has no room in the queue never leaves."""
+    run = shlex.join(["python3", "-c", BURST, "${{ hosts.a.nics.data.ip }}"])
+    text = scenario(f"link: {{rate: 1mbit, queue: {queue}, probe: false}}", run)
+    text += f"  - bytes: {{host: b, network: data, direction: tx, {limits}}}\n"
+    # What waits in the queue when the sender has ended leaves later.
+    text = text.replace("deadline: 60s", "deadline: 60s\n  wait: {hosts: [b], run: sleep 3}")
+    passed(fedtest, text)
+
+
 def test_the_measuring_is_not_counted_as_the_processes_bytes(fedtest: CommandLine) -> None:
     passed(fedtest, scenario("link: {rate: 100mbit}", most="2kB"))
 
@@ -176,6 +200,13 @@ def test_what_only_netem_can_do_ends_the_run_before_anything_is_made(
 BROKEN = [
     ("link: {rate: 100mbit}", "100000000bit", "50000000bit", "class 1:2 should have"),
     ("link: {rate: 100mbit, mtu: 1400}", "mtu 1400", "mtu 1450", "mtu should be 1400"),
+    ("link: {rate: 100mbit, queue: 100kB}", "limit 100000", "limit 200000", "limit"),
+    (
+        "link: {rate: 1gbit}, pairs: [{from: a, to: b, link: {rate: 10mbit}}]",
+        " 10000000bit",
+        " 20000000bit",
+        "should have",
+    ),
     ("link: {loss: 5%}", "0.05", "0.01", "should have the rules"),
     ("link: {delay: 5ms}", "--queue-num 1", "--queue-num 2", "should have the rules"),
     # What follows reads back as it should, and only the measuring tells.
