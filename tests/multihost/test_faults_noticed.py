@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from fault_hosts import hosts
 
+from fedtest.engine.choose import open_engine
 from fedtest.engine.docker import engine as docker_engine
 from fedtest.engine.docker.engine import DockerEngine
 from fedtest.run.faults import machines
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from fedtest.engine.base import RunTag
+    from fedtest.engine.base import Engine, RunTag
 
-pytestmark = pytest.mark.docker  # Whose scripts are tampered with.
+docker = pytest.mark.docker  # What it does itself is tampered with.
 
 PROCESSES = """processes:
   short: {hosts: [b], run: "true"}
@@ -37,19 +39,25 @@ def scenario(fault: str, link: str = "{}") -> str:
     return hosts(network, link) + PROCESSES + f"  - {{{fault}, id: x}}\n"
 
 
-class Tampered(DockerEngine):
-    """Some scripts for hosts are not those that were asked for."""
+@dataclass
+class Tampered:
+    """An engine with which some scripts for hosts are not those that were asked for."""
 
-    def __init__(self, old: str, new: str) -> None:
-        super().__init__()
-        self.old, self.new, self.count = old, new, 0
+    engine: Engine
+    old: str
+    new: str
+    count: int = 0
+
+    def __post_init__(self) -> None:
+        self._condition = self.engine.condition
+        self.engine.condition = self.condition  # type: ignore[method-assign]
 
     def condition(
         self, run: RunTag, scripts: Mapping[str, str], deadline: float, *, inside: bool = False
     ) -> Mapping[str, str]:
         self.count += sum(self.old in script for script in scripts.values())
         changed = {name: script.replace(self.old, self.new) for name, script in scripts.items()}
-        return super().condition(run, changed, deadline, inside=inside)
+        return self._condition(run, changed, deadline, inside=inside)
 
 
 ACCEPT_ALL = "iptables -w -I INPUT 1 -j ACCEPT\niptables -w -S 2>/dev/null"
@@ -73,7 +81,7 @@ TAMPERED = [
 ]  # fmt: skip
 
 
-def run(runs: Path, fault: str, engine: Callable[[], DockerEngine], link: str = "{}") -> Result:
+def run(runs: Path, fault: str, engine: Callable[[], Engine], link: str = "{}") -> Result:
     text = scenario(fault, link)
     return Runner(loads(text).scenario, engine, Observer(), runs).run()
 
@@ -85,20 +93,20 @@ def reason(result: Result) -> str:
 
 @pytest.mark.parametrize("tampered", TAMPERED, ids=[item[0] for item in TAMPERED])
 def test_what_is_not_as_asked_for_is_noticed(
-    tmp_path: Path, tampered: tuple[str, str, str, str]
+    tmp_path: Path, engine_name: str, tampered: tuple[str, str, str, str]
 ) -> None:
     fault, old, new, said = tampered
-    engine = Tampered(old, new)
-    found = reason(run(tmp_path, f"{fault}, at: 0s", lambda: engine))
-    assert engine.count
+    bent = Tampered(open_engine(engine_name), old, new)
+    found = reason(run(tmp_path, f"{fault}, at: 0s", lambda: bent.engine))
+    assert bent.count
     assert found.startswith("fault x: was not applied: ")
     assert said in found
 
 
-def test_a_cut_that_is_not_healed_is_noticed(tmp_path: Path) -> None:
+def test_a_cut_that_is_not_healed_is_noticed(tmp_path: Path, engine_name: str) -> None:
     fault = "cut: {network: data, from: a, to: b}, at: 0s, for: 100ms"
-    engine = Tampered("iptables -w -D INPUT -j fedtest-faults", "true")
-    found = reason(run(tmp_path, fault, lambda: engine))
+    bent = Tampered(open_engine(engine_name), "iptables -w -D INPUT -j fedtest-faults", "true")
+    found = reason(run(tmp_path, fault, lambda: bent.engine))
     assert found.startswith("fault x: was not healed: ")
 
 
@@ -111,31 +119,23 @@ faults:
 """
 
 
-@pytest.mark.parametrize("iptables", ["iptables", ACCEPT_ALL])
+@pytest.mark.parametrize("measured", [True, False])
 def test_where_ip6tables_does_not_work_what_there_is_is_measured(
-    tmp_path: Path, iptables: str
+    tmp_path: Path, engine_name: str, *, measured: bool
 ) -> None:
-    class Four(Tampered):
-        def condition(
-            self, run: RunTag, scripts: Mapping[str, str], *given: Any, **more: Any
-        ) -> Mapping[str, str]:
-            old = "iptables -w -S 2>/dev/null"
-            bent = {
-                name: script.replace(old, iptables) if iptables != "iptables" else script
-                for name, script in scripts.items()
-            }
-            return super().condition(run, bent, *given, **more)
-
-    engine = Four("ip6tables", "no6tables")
+    bent = Tampered(open_engine(engine_name), "ip6tables", "no6tables")
+    if not measured:
+        bent = Tampered(bent.engine, "iptables -w -S 2>/dev/null", ACCEPT_ALL)
     text = hosts("10.66.7.0/24") + WITHOUT_IPV6
-    found = Runner(loads(text).scenario, lambda: engine, Observer(), tmp_path).run()
-    assert engine.count
-    if iptables == "iptables":
+    found = Runner(loads(text).scenario, lambda: bent.engine, Observer(), tmp_path).run()
+    assert bent.count
+    if measured:
         assert found.verdict is Verdict.PASSED, found.problems
     else:
         assert "fault cut: was not applied: what is sent" in reason(found)
 
 
+@docker
 def test_processes_that_get_no_signal_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +145,7 @@ def test_processes_that_get_no_signal_are_noticed(
     assert "it is not so that each stands still: work on a, work on b" in found
 
 
+@docker
 @pytest.mark.parametrize(
     ("fault", "call", "said"),
     [
@@ -169,22 +170,19 @@ def test_a_host_that_the_engine_does_not_switch_is_noticed(
 
 
 @pytest.mark.parametrize("kind", ["stop", "restart"])
-def test_a_host_that_does_not_come_back_as_planned_is_noticed(tmp_path: Path, kind: str) -> None:
+def test_a_host_that_does_not_come_back_as_planned_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str, kind: str
+) -> None:
     """Its links are to be there again; these scripts make others."""
     lasts = ", for: 100ms" if kind == "stop" else ""
     fault = f"{kind}: {{host: b}}, when: {{process: work, state: started}}, at: 500ms{lasts}"
+    bent = Tampered(open_engine(engine_name), "\0", "")
+    power = bent.engine.power
 
-    class Later(Tampered):
-        off = False
+    def switch(*given: Any) -> None:
+        bent.old, bent.new = "0.05", "0.01"
+        power(*given)
 
-        def power(self, *given: Any) -> None:
-            self.off = True
-            super().power(*given)
-
-        def condition(self, *given: Any, **more: Any) -> Mapping[str, str]:
-            self.old, self.new = ("0.05", "0.01") if self.off else ("\0", "")
-            return super().condition(*given, **more)
-
-    engine = Later("\0", "")
-    found = reason(run(tmp_path, fault, lambda: engine, "{loss: 5%, probe: false}"))
+    monkeypatch.setattr(bent.engine, "power", switch)
+    found = reason(run(tmp_path, fault, lambda: bent.engine, "{loss: 5%, probe: false}"))
     assert "should have the rules" in found

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fedtest.engine.choose import open_engine
 from fedtest.engine.docker import hosts
-from fedtest.engine.docker.engine import DockerEngine
 from fedtest.engine.inside import FIRST_PROCESS
 from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def broken(runs: Path, text: str) -> Result:
-    result = Runner(loads(text).scenario, DockerEngine, Observer(), runs).run()
+def broken(runs: Path, text: str, engine: str) -> Result:
+    result = Runner(loads(text).scenario, lambda: open_engine(engine), Observer(), runs).run()
     assert result.verdict is Verdict.INVALID
     assert result.processes == ()
     return result
@@ -58,26 +58,30 @@ BROKEN = [
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: str(case[1]))
 def test_a_network_that_is_not_as_asked_for_makes_the_run_invalid(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, case: tuple[str, str, str, str]
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    engine_name: str,
+    case: tuple[str, str, str, str],
 ) -> None:
     text, old, new, said = case
     monkeypatch.setattr(make, "script", tampering(old, new))
-    assert said in broken(tmp_path, text).problems[0].message
+    assert said in broken(tmp_path, text, engine_name).problems[0].message
 
 
 def test_a_host_that_drops_what_it_should_forward_makes_the_run_invalid(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:
     """All reads back as it should, and only the measuring tells."""
     original = make.script
     monkeypatch.setattr(
         make, "script", lambda item: f"iptables -w -P FORWARD DROP\n{original(item)}"
     )
-    (problem,) = broken(tmp_path, routed()).problems
+    (problem,) = broken(tmp_path, routed(), engine_name).problems
     assert "host a: host b through r" in problem.message
     assert "does not answer" in problem.message
 
 
+@pytest.mark.docker  # Whose hosts' first process is tampered with.
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -90,10 +94,10 @@ def test_names_that_lead_elsewhere_make_the_run_invalid(
 ) -> None:
     other = "127.0.0.1 localhost\n"
     monkeypatch.setattr(hosts.inside, "FIRST_PROCESS", f"set '{other}' '{other}'\n{FIRST_PROCESS}")
-    assert said in broken(tmp_path, two(more=more)).problems[0].message
+    assert said in broken(tmp_path, two(more=more), "docker").problems[0].message
 
 
-def test_a_gateway_that_nobody_has_makes_the_run_invalid(tmp_path: Path) -> None:
+def test_a_gateway_that_nobody_has_makes_the_run_invalid(tmp_path: Path, engine_name: str) -> None:
     text = two("{subnet: 10.78.8.0/24}", more=", gateway: 10.78.8.77")
-    (problem,) = broken(tmp_path, text).problems
+    (problem,) = broken(tmp_path, text, engine_name).problems
     assert "host a: the next hop to 0.0.0.0/0 (10.78.8.77) does not answer" in problem.message

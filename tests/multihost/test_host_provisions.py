@@ -6,15 +6,12 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from conftest import CommandLine, left_behind
 
 from fedtest.engine.docker import labels
-
-if TYPE_CHECKING:
-    from fedtest.engine.docker.client import DockerClient
+from fedtest.engine.docker.client import DockerClient
 
 SECRET = 's3cret "pä$$" word'
 
@@ -207,9 +204,18 @@ raise ValueError(token)
 """
 
 
-@pytest.mark.docker
+def inspected_containers(run_ids: list[str]) -> str:
+    """All that the engine tells of the containers of these runs."""
+    client = DockerClient()
+    filters = [{"label": f"{labels.RUN}={run_id}", "status": "running"} for run_id in run_ids]
+    found = [item for wanted in filters for item in client.api.containers(filters=wanted)]
+    told = [json.dumps(client.api.inspect_container(item["Id"])) for item in found]
+    client.close()
+    return "".join(told)
+
+
 def test_a_secret_is_in_no_artifact_and_in_no_container(
-    fedtest: CommandLine, client: DockerClient, monkeypatch: pytest.MonkeyPatch
+    fedtest: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = ["first line of the key", "second line of the key"]
     (fedtest.directory / "key.pem").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -217,14 +223,11 @@ def test_a_secret_is_in_no_artifact_and_in_no_container(
     monkeypatch.setenv("FEDTEST_TRY", SECRET)
     running = fedtest.start("run", fedtest.scenario("hidden", text), "--junit", "j.xml")
     inspected = ""
-    while running.poll() is None and not inspected:
-        for run_id in fedtest.run_ids():
-            wanted = {"label": f"{labels.RUN}={run_id}", "status": "running"}
-            for found in client.api.containers(filters=wanted):
-                inspected += json.dumps(client.api.inspect_container(found["Id"]))
+    while fedtest.engine == "docker" and running.poll() is None and not inspected:
+        inspected = inspected_containers(fedtest.run_ids())
     done = fedtest.end(running)
     assert done.code == 1, done.out + done.err
-    assert inspected
+    assert inspected or fedtest.engine != "docker"
     artifacts = {
         str(path): path.read_text(encoding="utf-8", errors="replace")
         for path in [*fedtest.runs.rglob("*"), fedtest.directory / "j.xml"]

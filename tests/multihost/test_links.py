@@ -196,17 +196,14 @@ def test_what_only_netem_can_do_ends_the_run_before_anything_is_made(
     assert left_behind(done.result["id"]) == []
 
 
+PAIRS = "pairs: [{from: a, to: b, link: {rate: 10mbit}}, {from: b, to: a, link: {rate: 10mbit}}]"
+
 # Each of these is broken on purpose: what is asked for is not what is done.
 BROKEN = [
     ("link: {rate: 100mbit}", "100000000bit", "50000000bit", "class 1:2 should have"),
     ("link: {rate: 100mbit, mtu: 1400}", "mtu 1400", "mtu 1450", "mtu should be 1400"),
     ("link: {rate: 100mbit, queue: 100kB}", "limit 100000", "limit 200000", "limit"),
-    (
-        "link: {rate: 1gbit}, pairs: [{from: a, to: b, link: {rate: 10mbit}}]",
-        " 10000000bit",
-        " 20000000bit",
-        "should have",
-    ),
+    (f"link: {{rate: 1gbit}}, {PAIRS}", "10000000bit", "20000000bit", "should have"),
     ("link: {loss: 5%}", "0.05", "0.01", "should have the rules"),
     ("link: {delay: 5ms}", "--queue-num 1", "--queue-num 2", "should have the rules"),
     # What follows reads back as it should, and only the measuring tells.
