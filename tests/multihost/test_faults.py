@@ -13,7 +13,7 @@ from conftest import CommandLine, left_behind
 from fault_hosts import HOLD, hosts, until_healed, watch
 
 # What must be seen in time needs the machine's attention.
-pytestmark = pytest.mark.alone
+measures = pytest.mark.alone
 
 
 def passed(fedtest: CommandLine, text: str) -> dict[str, dict[str, Any]]:
@@ -57,6 +57,7 @@ checks:
 )
 
 
+@measures
 def test_partitions_and_cuts_are_on_one_network_and_on_the_ways_they_name(
     fedtest: CommandLine,
 ) -> None:
@@ -149,6 +150,7 @@ checks:
 )
 
 
+@measures
 def test_interfaces_names_disks_and_ports_change_under_running_processes(
     fedtest: CommandLine,
 ) -> None:
@@ -210,6 +212,7 @@ checks:
 )
 
 
+@measures
 def test_processes_and_hosts_stand_still_end_and_come_back(fedtest: CommandLine) -> None:
     found = passed(fedtest, MACHINES)
     assert found["power"]["found"][0] == "off: b"
@@ -251,6 +254,7 @@ checks:
 )  # fmt: skip
 
 
+@measures
 def test_faults_come_with_lines_exits_bytes_and_values_and_again(fedtest: CommandLine) -> None:
     found = passed(fedtest, TRIGGERS)
     times = {name: len(fault["applied"]) for name, fault in found.items()}
@@ -284,6 +288,7 @@ checks:
 )
 
 
+@measures
 def test_a_link_changes_and_a_conditioned_one_is_cut_twice_at_once(fedtest: CommandLine) -> None:
     found = passed(fedtest, CHANGES)
     assert found["slow"]["found"][0] == "measured on 1 ways"

@@ -11,9 +11,17 @@ from conftest import CommandLine, left_behind
 from fedtest.bundle import shipped_scenarios
 from fedtest.scenario.load import load
 
+# What they check has nothing to do with time.
+UNTIMED = {"delivery", "dtype-coercion", "interop-fedlab"}
 
-@pytest.mark.alone
-@pytest.mark.parametrize("name", shipped_scenarios())
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in UNTIMED else pytest.mark.alone)
+        for name in shipped_scenarios()
+    ],
+)
 def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
     if fedtest.engine == "netns" and find_spec("torchvision") is None:
         pytest.skip("this environment has not the extra `node`")
