@@ -12,21 +12,7 @@ from fedtest.errors import NotAsPlanned
 from fedtest.run.clockwork import NEVER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
-    made: list[Drive] = []
-
-    def drive(*faults: str, begin: float = 0.0) -> Drive:
-        made.append(Drive(tmp_path, *faults, begin=begin))
-        return made[-1]
-
-    yield drive
-    for item in made:
-        item.close()
+    from collections.abc import Callable
 
 
 CUT = "cut: {network: data}"

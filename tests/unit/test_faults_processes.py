@@ -10,21 +10,7 @@ from drive import OTHER_B, WORK_B, Drive
 from fedtest.engine.base import ProcessKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def drive(tmp_path: Path) -> Iterator[Callable[..., Drive]]:
-    made: list[Drive] = []
-
-    def drive(*faults: str, begin: float = 0.0) -> Drive:
-        made.append(Drive(tmp_path, *faults, begin=begin))
-        return made[-1]
-
-    yield drive
-    for item in made:
-        item.close()
+    from collections.abc import Callable
 
 
 def test_a_kill_is_over_at_once_and_can_come_again(drive: Callable[..., Drive]) -> None:
