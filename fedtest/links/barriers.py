@@ -14,6 +14,8 @@ import shlex
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
+from fedtest.links.shell import IPTABLES
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -44,7 +46,7 @@ def script(host: HostPlan) -> str:
 
 
 def _family(host: HostPlan, family: int) -> list[str]:
-    command = {4: "iptables", 6: "ip6tables"}[family]
+    command = IPTABLES[family]
     hooks = ("INPUT", "FORWARD")
     if rules := list(_rules(host.barriers, family)):
         text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *map(shlex.join, rules), "COMMIT"])

@@ -10,6 +10,8 @@ import shlex
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from fedtest.links.shell import IPTABLES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -78,5 +80,4 @@ def _chain(at: int) -> str:
 
 
 def _rules(item: Count) -> list[tuple[str, str]]:
-    commands = {4: "iptables", 6: "ip6tables"}
-    return [(commands[ip_address(address).version], address) for address in item.addresses]
+    return [(IPTABLES[ip_address(address).version], address) for address in item.addresses]

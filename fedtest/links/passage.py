@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedtest.links.barriers import CHAIN
-from fedtest.links.shell import background, end, state_of
+from fedtest.links.shell import IPTABLES, background, end, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -150,7 +151,7 @@ def _rule(item: Passage) -> list[str]:
 
 
 def _command(item: Passage) -> str:
-    return "ip6tables" if ":" in item.target else "iptables"
+    return IPTABLES[ip_address(item.target).version]
 
 
 def _commands(some: Iterable[Passage]) -> list[str]:

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
+IPTABLES = {4: "iptables", 6: "ip6tables"}
+"""By version of IP: whose rules are about it."""
+
 _TRIES = 200
 """Times 50 ms: how long a program may take until it is ready."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedtest.links.commands import Commands
 from fedtest.links.readback import objects
-from fedtest.links.shell import end
+from fedtest.links.shell import IPTABLES, end
 from fedtest.plan_names import DNS_ADDRESS
 from fedtest.sections import sections
 
@@ -25,7 +25,6 @@ _DNS = "dns"
 _SERVER = Path(__file__).with_name("inside") / "dns.py"
 _SYS4 = "/proc/sys/net/ipv4/ip_forward"
 _SYS6 = "/proc/sys/net/ipv6/conf"
-_FAMILIES = {4: ("iptables", "-4"), 6: ("ip6tables", "-6")}
 
 
 def plan_settings(host: HostPlan) -> Commands:
@@ -57,7 +56,7 @@ def script(commands: Commands) -> str:
 
 
 def _ip_route(verb: str, route: RoutePlan) -> str:
-    family = _FAMILIES[route.to.version][1]
+    family = f"-{route.to.version}"
     words = ("ip", family, "route", verb, route.to, "via", route.via, "dev", route.interface)
     return shlex.join(map(str, words))
 
@@ -81,7 +80,7 @@ def _forward(to: Commands, host: HostPlan) -> None:
     if 6 in versions:
         _write(to, f"{_SYS6}/all/forwarding", wanted)
     for version in _nat_versions(host):
-        tables = f"{_FAMILIES[version][0]} -w -t nat"
+        tables = f"{IPTABLES[version]} -w -t nat"
         jump = f"POSTROUTING -j {CHAIN}"
         to.shell(f"{tables} -F {CHAIN} 2>/dev/null || {tables} -N {CHAIN}")
         to.shell(f"{tables} {shlex.join(_masquerade(host))}")
@@ -119,7 +118,7 @@ echo "==> nat 6 <=="; ip6tables -w -t nat -S 2>/dev/null || true"""
 def differences(host: HostPlan, told: str) -> Iterator[str]:
     """What is not as planned, in words; addresses are read back from within the host."""
     parts = sections(told)
-    for version in _FAMILIES:
+    for version in IPTABLES:
         routes = objects(parts.get(f"routes {version}", ""))
         for route in host.routes:
             if route.to.version == version:

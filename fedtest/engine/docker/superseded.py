@@ -17,6 +17,8 @@ from fedtest.engine.docker.client import engine_errors
 from fedtest.locks import own_directory
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fedtest.engine.docker.client import DockerClient
     from fedtest.plan import BuildSpec
 
@@ -35,7 +37,7 @@ def label(spec: BuildSpec) -> dict[str, str]:
 
 def note_use(tag: str) -> None:
     """A run is about to make hosts of this image."""
-    (own_directory() / _marker(tag)).touch()
+    _marker(tag).touch()
 
 
 def remove_superseded(client: DockerClient, spec: BuildSpec, newest: str) -> list[str]:
@@ -54,17 +56,18 @@ def _removed(client: DockerClient, tag: str) -> bool:
             client.api.remove_image(tag)
         except APIError:
             return False  # Something is made of it, or somebody else was faster.
-    (own_directory() / _marker(tag)).unlink(missing_ok=True)
+    _marker(tag).unlink(missing_ok=True)
     return True
 
 
 def _lately(tag: str) -> bool:
     try:
-        used = (own_directory() / _marker(tag)).stat().st_mtime
+        used = _marker(tag).stat().st_mtime
     except FileNotFoundError:
         return False
     return time.time() - used < LATELY
 
 
-def _marker(tag: str) -> str:
-    return f"image-{tag.rpartition(':')[2]}.used"
+def _marker(tag: str) -> Path:
+    """Touched when a run takes this image."""
+    return own_directory() / f"image-{tag.rpartition(':')[2]}.used"
