@@ -295,8 +295,10 @@ def _clean(arguments: argparse.Namespace) -> int:
             stuck.append(error)
     for run_id, count in removed.items():
         print(f"run {run_id}: removed {count} hosts and networks")
+    for first in stuck[:-1]:
+        _complain(first)
     if stuck:
-        raise stuck[0]
+        raise stuck[-1]
     if not removed:
         print("nothing to remove")
     return ExitCode.PASSED

@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -127,6 +127,7 @@ class _Attempt:
         self.listener = heartbeat.Listener(address) if request.heartbeat else None
         self.registry: Any = None  # keys of ours in the store, by a connection of its own
         self.seen: dict[int, Member] = {}  # ranks that had joined by then
+        self.store_gone = False
         self.result: Joined | None = None
         self.error: Exception | None = None
         self.lock = threading.Lock()
@@ -238,11 +239,14 @@ class _Attempt:
         return found
 
     def _look(self) -> None:
-        """See who has joined, if the store is still there."""
-        with suppress(RuntimeError):
-            if self.registry is not None:
-                self.registry.set_timeout(_ASK)
-                self.seen = self._members()
+        """See who has joined, if the store is still there; one that was gone is not asked again."""
+        if self.registry is None or self.store_gone:
+            return
+        try:
+            self.registry.set_timeout(_ASK)
+            self.seen = self._members()
+        except RuntimeError:
+            self.store_gone = True
 
     def _link(self) -> dict[int, socket.socket]:
         """The heartbeat connections, with all of ours that have a heartbeat."""

@@ -254,6 +254,25 @@ def test_what_is_stuck_on_one_engine_keeps_nobody_from_looking_at_the_other(
     assert "its network is in use" in told.err
 
 
+def test_what_is_stuck_on_both_engines_is_told_of_both(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stuck(FakeEngine):
+        def __init__(self, what: str) -> None:
+            super().__init__()
+            self.what = what
+
+        def sweep(self, deadline: float) -> NoReturn:
+            raise EngineError(f"{self.what} is in use", remedy="Wait.")
+
+    monkeypatch.setattr(docker_engine, "DockerEngine", lambda: Stuck("a network"))
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda _: Stuck("a directory"))
+    assert main(["clean"]) == ExitCode.INVALID
+    told = capsys.readouterr().err
+    assert "a network is in use" in told
+    assert "a directory is in use" in told
+
+
 def test_ctrl_c_before_a_run_is_interrupted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
