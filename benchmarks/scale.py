@@ -8,9 +8,8 @@ Whole runs of the command line, each in a process of its own, with 2, 8, 32 and
 Memory is the most that the runner's process had at once (VmHWM). How something
 grows is the slope of its time over the number of hosts, both as logarithms,
 from one size to the next: 1 is linear, more is worse, and medians move it by a
-few hundredths. A run has a part that
-does not grow, which makes the first slopes small, so what a further host costs
-in each step is told beside it.
+few hundredths. A run has a part that does not grow, which makes the first
+slopes small, so what a further host costs in each step is told beside it.
 """
 
 from __future__ import annotations

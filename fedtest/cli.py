@@ -184,11 +184,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
     from fedtest.engine.choose import open_engine
     from fedtest.errors import UsageError
+    from fedtest.local_files import is_directory
     from fedtest.reporters.junit import write_junit
     from fedtest.run.runner import Runner
 
     junit: Path | None = arguments.junit
-    if junit is not None and not junit.absolute().parent.is_dir():  # Better now than afterwards.
+    # Better now than afterwards.
+    if junit is not None and not is_directory(junit.absolute().parent):
         raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
     chosen, warm = arguments.engine, not arguments.cold
     reporter = _reporter(arguments)

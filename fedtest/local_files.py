@@ -1,4 +1,4 @@
-"""Files of this machine that go into hosts: which they are, and that they can."""
+"""Files and directories of this machine: whether they are there, and can go into hosts."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ class LocalFile:
     directory: bool
     size: int
     mode: int
+
+
+def is_directory(path: str | Path) -> bool:
+    """Whether it is there. Not Path.is_dir: that raises where a name is too long, or not ours."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether it is there, as `is_directory`."""
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def files_at(path: str) -> list[LocalFile]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedtest.errors import DeadlineError, InvalidError
+from fedtest.local_files import is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,7 +66,7 @@ def own_directory() -> Path:
     base = os.environ.get("XDG_RUNTIME_DIR")
     path = (
         Path(base) / "fedtest"
-        if base and Path(base).is_dir()
+        if base and is_directory(base)
         else Path(tempfile.gettempdir()) / f"fedtest-{os.getuid()}"
     )
     try:

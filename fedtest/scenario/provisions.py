@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from fedtest.local_files import CannotCopy, files_at
+from fedtest.local_files import CannotCopy, files_at, is_directory
 from fedtest.scenario.base import Part, short
 from fedtest.scenario.names import Directory, EnvironmentName, User
 from fedtest.scenario.processes import Text
@@ -162,7 +162,7 @@ class MountIn(Part):
 
     @model_validator(mode="after")
     def _there(self, info: ValidationInfo) -> Self:
-        if (info.context or {}).get("look") and not Path(self.source).is_dir():
+        if (info.context or {}).get("look") and not is_directory(self.source):
             raise refuse(f"no such directory: {self.source}", allowed="a directory that is there")
         return self
 

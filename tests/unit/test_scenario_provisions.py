@@ -182,6 +182,9 @@ def test_paths_are_relative_to_the_file_and_looked_at(here: Path) -> None:
     assert "No such file" in refused(here, "files: {/t: {from: nosuch}}")
     assert "no such directory" in refused(here, "mounts: {/m: nosuch}")
     assert "no such directory" in refused(here, "mounts: {/m: tree/b}")
+    long = "x" * 500  # more than a name may have
+    assert "no such directory" in refused(here, f"mounts: {{/m: {long}}}")
+    assert "File name too long" in refused(here, f"files: {{/t: {{from: {long}}}}}")
     (here / "tree" / "link").symlink_to("b")
     assert "link is a symbolic link" in refused(here, "files: {/t: {from: tree}}")
     assert "is a symbolic link" in refused(here, "files: {/t: {from: tree/link}}")

@@ -22,6 +22,7 @@ from docker.utils.build import exclude_paths
 
 from fedtest.bundle import PACKAGE, bundle
 from fedtest.errors import ImageError
+from fedtest.local_files import is_directory, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -87,9 +88,9 @@ def directory_context(build: BuildSpec) -> Context:
     ImageError if something of it cannot be read.
     """
     root, dockerfile = Path(build.context), Path(build.dockerfile)
-    if not root.is_dir():
+    if not is_directory(root):
         raise ImageError(f"build: {root} is not a directory")
-    if not dockerfile.is_file():
+    if not is_file(dockerfile):
         raise ImageError(f"build: no Dockerfile {dockerfile}")
     inside = dockerfile.is_relative_to(root)
     name = str(dockerfile.relative_to(root)) if inside else ".fedtest.Dockerfile"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from fedtest.data import mnist
 from fedtest.engine.parcel import archive, entries, owner_ids
 from fedtest.errors import DataError, ImageError, InvalidError, NotAsPlanned
+from fedtest.local_files import is_directory
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def refuse_what_needs_docker(plan: Plan) -> None:
 def given(place: Path, host: HostPlan, data: Mapping[str, str]) -> dict[str, Any]:
     """What of a host's plan its keeper is told. `place`: the run's directory. NotAsPlanned."""
     for mount in host.mounts:
-        if not Path(mount.source).is_dir():
+        if not is_directory(mount.source):
             raise NotAsPlanned(
                 f"host {host.name}: mounts: {mount.path}: this machine does not see a directory "
                 f"{mount.source}",

@@ -26,6 +26,7 @@ from fedtest.engine.netns.keeper import SOCKET
 from fedtest.engine.netns.launch import KEEPER
 from fedtest.engine.owner import Owner
 from fedtest.errors import DeadlineError, EngineError, InvalidError
+from fedtest.local_files import is_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ def base() -> Path:
     told = os.environ.get("XDG_RUNTIME_DIR")
     if os.geteuid() == 0:
         path = Path("/run/fedtest")
-    elif told and Path(told).is_dir():
+    elif told and is_directory(told):
         path = Path(told) / "fedtest"
     else:
         path = Path(tempfile.gettempdir()) / f"fedtest-{os.geteuid()}"
