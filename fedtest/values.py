@@ -9,6 +9,8 @@ testbed: it needs nothing but the standard library, so any process can use it.
 import json
 
 PREFIX = "fedtest-value "
+_LARGEST = 10**300
+"""Whole numbers stay below: these, their sums and differences are all floats, too."""
 
 
 def report(name: str, value: float | str | bool | None) -> None:
@@ -35,4 +37,6 @@ def parse(line: str) -> tuple[str, float | str | bool | None] | None:
         raise ValueError('"name" is not a non-empty string')
     if not isinstance(value, (int, float, str, bool, type(None))):
         raise ValueError('"value" is not a number, string, boolean or null')  # noqa: TRY004
+    if isinstance(value, int) and abs(value) >= _LARGEST:
+        raise ValueError('"value" is a whole number of more than 300 digits')
     return name, value

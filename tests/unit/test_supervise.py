@@ -132,6 +132,17 @@ def test_a_value_that_cannot_be_read_fails_the_run_once_however_many_there_are(l
     assert len(run.events("bad value")) == 3
 
 
+def test_a_whole_number_too_large_to_be_compared_is_refused_as_a_value(lab: Lab) -> None:
+    script = """echo "fedtest-value {\\"name\\": \\"n\\", \\"value\\": 1$(printf %0400d 0)}" """
+    checks = """value: {process: work, name: n, monotonic: increasing}},
+    {value: {process: work, name: n, across: {sum: "> 1"}}"""
+    run = lab.run(scenario(script, f"{{{checks}}}"))
+    assert run.result.verdict is Verdict.FAILED
+    assert run.messages[0].startswith(
+        'work on a: reported a value that cannot be read: "value" is a whole number of more than'
+    )
+
+
 def test_values_that_json_cannot_say_leave_valid_json(lab: Lab) -> None:
     script = """
     echo 'fedtest-value {"name": "loss", "value": NaN}'
