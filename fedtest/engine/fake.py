@@ -128,7 +128,8 @@ class FakeEngine(Engine):
 
     def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
         for key in pids:
-            self._processes[run.id, key].signal(number)
+            if process := self._processes.get((run.id, key)):  # Not if its host was switched off.
+                process.signal(number)
 
     def examine(
         self, run: RunTag, hosts: Mapping[str, Examination], deadline: float

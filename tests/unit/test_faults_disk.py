@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fedtest.errors import NotAsPlanned
+from fedtest.plan_faults import FaultPlan, Turn
 from fedtest.run.faults import disk
+from fedtest.run.faults.actions import Actions
+from fedtest.run.faults.step import Step
 from fedtest.scenario.faults import FillFault
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 
@@ -24,7 +27,14 @@ class Shell:
         self.engine = self
         self.run = None
         self.off: frozenset[str] = frozenset()
+        self.base = None
         self._before = before
+
+    def be_on(self, hosts: Iterable[str]) -> None:
+        """It is."""
+
+    def stand_still(self, hosts: Iterable[str]) -> None:
+        """It does not."""
 
     def condition(self, _: Any, scripts: Mapping[str, str], *__: Any, **___: Any) -> dict[str, str]:
         (script,) = scripts.values()
@@ -83,3 +93,24 @@ def test_room_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         disk.fill(world, spec)
     assert disk.empty(world, spec) == f"host a: {tmp_path} can be written to"
     assert not list(tmp_path.iterdir())
+
+
+def test_what_two_faults_fill_is_full_until_both_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk, "_MOST", 1000)
+    turn = Turn(0.0, None, ())
+    specs = [FillFault(host="a", path=str(tmp_path)) for _ in range(2)]
+    first, last = (
+        FaultPlan(f"f{at}", "fill", it, None, None, (turn,)) for at, it in enumerate(specs)
+    )
+    world: Any = Shell(tools(tmp_path / "tools", "cat", NO_SPACE))
+    actions = Actions(world, lambda: 0.0)
+    for fault in (first, last):
+        actions.apply(Step(fault, turn, "apply"))
+    found = actions.heal(Step(first, turn, "heal")).found
+    assert found == f"host a: another fault still fills {tmp_path}"
+    assert (tmp_path / ".fedtest-full").exists()
+    with pytest.raises(NotAsPlanned, match="nothing can be written"):
+        actions.heal(Step(last, turn, "heal"))
+    assert not (tmp_path / ".fedtest-full").exists()

@@ -118,6 +118,64 @@ def test_what_is_paused_stands_still_and_goes_on(lab: Lab, whom: str) -> None:
 
 
 @pytest.mark.parametrize("whom", ["process: work", "host: a"])
+def test_what_two_faults_pause_stands_still_until_both_are_over(lab: Lab, whom: str) -> None:
+    """What ends the first would end the second, too, which then was never there as asked for."""
+    run = lab.run(
+        faulted(
+            f"pause: {{{whom}}}, when: {{process: work, log: tick}}, until: long.applied, id: short",
+            f"pause: {{{whom}}}, when: short.applied, for: 1s, id: long",
+            "kill: {process: work}, when: long.healed, at: 200ms",
+            checks="{exit: {process: work, signal: KILL}},"
+            "{log: {process: work, match: tick, count: 0, since: short.healed, within: 500ms}},"
+            '{log: {process: work, match: tick, count: ">= 1", since: long.healed, within: 10s}}',
+        )
+    )
+    assert run.result.verdict is Verdict.PASSED, (run.messages, run.result.checks)
+    assert result(run)["found"][-1].startswith("another fault still stops")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "kill: {process: work, signal: USR1}",
+        "stop: {host: a}",
+        "restart: {host: a}",
+        "pause: {host: a}",
+        "resolve: {host: a, names: {b: missing}}",
+        "interface: {host: a, network: data, down: true}",
+        "block: {host: a, ports: [80]}",
+        "fill: {host: a, path: /dev/shm}",
+        "link: {network: data, to: a, change: {delay: 5ms}}",
+    ],
+)
+def test_nothing_can_be_done_to_a_host_that_is_off(lab: Lab, fault: str) -> None:
+    """It is never said to have been read back there."""
+    run = lab.run(
+        faulted(
+            "stop: {host: a}, when: {process: work, log: tick}, for: 1h, id: dark",
+            f"{fault}, when: dark.applied, id: late",
+            checks="exit: {process: work, signal: KILL}",
+        )
+    )
+    assert run.result.verdict is Verdict.INVALID
+    assert "fault late: was not applied: off at that moment: a" in run.messages
+
+
+def test_what_is_in_a_paused_host_cannot_be_killed_there(lab: Lab) -> None:
+    """A signal would wait there, and come when nobody expects it any more."""
+    run = lab.run(
+        faulted(
+            "pause: {host: a}, when: {process: work, log: tick}, for: 1h, id: still",
+            "kill: {process: work, signal: USR1}, when: still.applied, id: late",
+            checks="exit: {process: work, code: 3}",
+        )
+    )
+    assert run.messages == [
+        "fault late: was not applied: nothing can be done within a paused host: a"
+    ]
+
+
+@pytest.mark.parametrize("whom", ["process: work", "host: a"])
 def test_what_is_restarted_lives_twice_and_its_log_goes_on(lab: Lab, whom: str) -> None:
     run = lab.run(
         faulted(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedtest.run.faults import disk, machines, passages
 from fedtest.run.faults.conditions import measure_change
-from fedtest.run.faults.step import Done, within
+from fedtest.run.faults.step import Done, needed, within
 from fedtest.scenario.faults import (
     BlockFault,
     CutFault,
@@ -25,6 +25,7 @@ from fedtest.scenario.faults import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot
     from fedtest.run.faults.step import Step
     from fedtest.run.faults.world import World
@@ -41,6 +42,8 @@ class Actions:
         self._world = world
         self._clock = clock
         self._last: dict[str, Snapshot] = {}
+        self._holding: list[Step] = []
+        """Those in effect that others like them may outlast."""
 
     @property
     def away(self) -> frozenset[str]:
@@ -49,6 +52,7 @@ class Actions:
 
     def apply(self, step: Step) -> Done:
         """Bring the fault into effect and confirm it. NotAsPlanned, EngineError, DeadlineError."""
+        self._world.be_on(needed(step.fault, step.turn))
         self._world.stand_still(within(step.fault, step.turn, self._world.base))
         spec = step.fault.spec
         if isinstance(spec, _CHANGES):
@@ -71,21 +75,25 @@ class Actions:
                 found = disk.fill(self._world, spec)
             case _:
                 raise AssertionError(f"no application of a fault of kind {step.fault.kind}")
+        if isinstance(spec, (PauseFault, FillFault)):
+            self._holding.append(step)
         return Done(step, self._clock(), found)
 
     def heal(self, step: Step) -> Done:
         """End the fault and confirm that it is over. The same errors."""
         world, spec = self._world, step.fault.spec
         world.stand_still(within(step.fault, step.turn, world.base))
+        self._holding = [item for item in self._holding if item.fault is not step.fault]
         match spec:
             case PauseFault() if spec.process is not None:
-                found = machines.go_on(world, step.pids)
+                found = machines.go_on(world, step.pids, self._held_pids())
             case PauseFault():
-                found = machines.resume(world, step.turn.hosts)
+                found = machines.resume(world, step.turn.hosts, self._held_hosts())
             case StopFault():
                 return self._switch_on(step)
             case FillFault():
-                found = disk.empty(world, spec)
+                full = any(item.fault.spec == spec for item in self._holding)
+                found = disk.still_full(spec) if full else disk.empty(world, spec)
             case _:
                 world.remove(spec)
                 at = self._clock()
@@ -93,6 +101,14 @@ class Actions:
                     return Done(step, at, passages.measure(world, spec, over=True))
                 return Done(step, at, "read back")
         return Done(step, self._clock(), found)
+
+    def _held_pids(self) -> set[tuple[ProcessKey, int | None]]:
+        """Processes that other faults keep standing still."""
+        return {pid for item in self._holding for pid in item.pids.items() if not _whole(item)}
+
+    def _held_hosts(self) -> set[str]:
+        """Hosts that other faults keep standing still."""
+        return {host for item in self._holding for host in item.turn.hosts if _whole(item)}
 
     def _change(self, step: Step, spec: Change) -> Done:
         before = self._world.now
@@ -112,3 +128,8 @@ class Actions:
     def _switch_on(self, step: Step) -> Done:
         hosts = {name: (self._last[name], self._world.switch_on(name)) for name in step.turn.hosts}
         return Done(step, self._clock(), f"on again: {', '.join(hosts)}", hosts=hosts)
+
+
+def _whole(step: Step) -> bool:
+    """Whether it is a pause of whole hosts."""
+    return isinstance(step.fault.spec, PauseFault) and step.fault.spec.process is None

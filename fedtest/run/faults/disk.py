@@ -41,6 +41,11 @@ case "$said" in ""|*"{_NO_SPACE}"*) ;; *) echo "$said"; rm -f {_FULL}; exit 0;; 
     return f"host {spec.host}: no byte more can be written to {spec.path}"
 
 
+def still_full(spec: FillFault) -> str:
+    """Another fault has filled it, too, and lasts for longer."""
+    return f"host {spec.host}: another fault still fills {spec.path}"
+
+
 def empty(world: World, spec: FillFault) -> str:
     """Give the room back."""
     if spec.host in world.off:

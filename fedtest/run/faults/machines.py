@@ -10,7 +10,7 @@ from fedtest.errors import DeadlineError, NotAsPlanned
 from fedtest.run.faults.world import DEADLINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
 
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import ProcessFacts, Snapshot
@@ -38,12 +38,26 @@ def halt(world: World, pids: Mapping[ProcessKey, int | None]) -> str:
     return f"{_listed(running)} stopped"
 
 
-def go_on(world: World, pids: Mapping[ProcessKey, int | None]) -> str:
-    """Let processes go on, until none of them stands still; those that have ended are fine."""
-    there = {key: pid for key, pid in pids.items() if pid is not None and key.host not in world.off}
+def go_on(
+    world: World,
+    pids: Mapping[ProcessKey, int | None],
+    held: Container[tuple[ProcessKey, int | None]] = (),
+) -> str:
+    """Let processes go on, until none of them stands still; those that have ended are fine.
+
+    Those that are `held` go on when the fault ends that outlasts this one.
+    """
+    kept = [str(item[0]) for item in pids.items() if item in held]
+    there = {
+        key: pid
+        for key, pid in pids.items()
+        if pid is not None and key.host not in world.off and (key, pid) not in held
+    }
     world.engine.signal(world.run, there, signal.SIGCONT)
     _until(world, there, "goes on", lambda facts: all(item.state not in "Tt" for item in facts))
-    return f"{_listed(there)} going on" if there else "nothing is left of it"
+    found = [f"{_listed(there)} going on"] if there else []
+    found += [f"another fault still stops {', '.join(kept)}"] if kept else []
+    return "; ".join(found) or "nothing is left of it"
 
 
 def pause(world: World, hosts: tuple[str, ...]) -> str:
@@ -53,12 +67,17 @@ def pause(world: World, hosts: tuple[str, ...]) -> str:
     return f"standing still: {', '.join(hosts)}"
 
 
-def resume(world: World, hosts: tuple[str, ...]) -> str:
-    """They go on."""
-    there = [host for host in hosts if host not in world.off]
+def resume(world: World, hosts: tuple[str, ...], held: Container[str] = ()) -> str:
+    """They go on, but for those that are `held`: another fault outlasts this one."""
+    kept = [host for host in hosts if host in held]
+    there = [host for host in hosts if host in world.paused and host not in held]
+    gone = [host for host in hosts if host not in world.paused]
     world.engine.power(world.run, dict.fromkeys(there, "on"), DEADLINE)
-    world.paused -= set(hosts)
-    return f"going on: {', '.join(there)}" if there else "the host is off"
+    world.paused -= set(there)
+    found = [f"going on: {', '.join(there)}"] if there else []
+    found += [f"another fault still stops {', '.join(kept)}"] if kept else []
+    found += [f"ended before, when it was switched off: {', '.join(gone)}"] if gone else []
+    return "; ".join(found)
 
 
 def switch_off(world: World, hosts: tuple[str, ...]) -> dict[str, Snapshot]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from fedtest.scenario.faults import FillFault, PauseFault, ResolveFault
+from fedtest.scenario.faults import (
+    BlockFault,
+    FillFault,
+    InterfaceFault,
+    KillFault,
+    LinkFault,
+    PauseFault,
+    ResolveFault,
+    RestartFault,
+)
 
 if TYPE_CHECKING:
     from fedtest.engine.base import ProcessKey
@@ -47,10 +56,26 @@ class Done:
 def within(fault: FaultPlan, turn: Turn, plan: Plan) -> frozenset[str]:
     """The hosts in which something is done for a fault: while one is paused nothing can be."""
     match fault.spec:
-        case PauseFault(process=str()):
+        case PauseFault(process=str()) | KillFault() | RestartFault(process=str()):
             return frozenset(turn.hosts)
         case FillFault(host=host) | ResolveFault(host=str(host)):
             return frozenset({host})
         case ResolveFault():
             return frozenset(host.name for host in plan.hosts)
     return frozenset()
+
+
+def needed(fault: FaultPlan, turn: Turn) -> frozenset[str]:
+    """The hosts that a fault is about by name: with one of them off it cannot be applied.
+
+    Cuts and partitions are measured between those that are on; names that lead
+    elsewhere on every host do so on these.
+    """
+    match fault.spec:
+        case InterfaceFault(host=host) | BlockFault(host=host) | FillFault(host=host):
+            return frozenset({host})
+        case ResolveFault(host=str(host)):
+            return frozenset({host})
+        case LinkFault(sender=sender, receiver=receiver):
+            return frozenset(host for host in (sender, receiver) if host is not None)
+    return frozenset(turn.hosts)

@@ -82,6 +82,11 @@ class World:
             listed = ", ".join(sorted(still))
             raise NotAsPlanned(f"nothing can be done within a paused host: {listed}")
 
+    def be_on(self, hosts: Iterable[str]) -> None:
+        """NotAsPlanned if something is to be done to hosts that are off."""
+        if dark := self.off.intersection(hosts):
+            raise NotAsPlanned(f"off at that moment: {', '.join(sorted(dark))}")
+
     def switch_on(self, host: str) -> Snapshot:
         """A host that is off is started, and as it should be, faults in effect included."""
         alone = replace(self.base, hosts=(self.base.host(host),))

@@ -63,10 +63,11 @@ class Fault(Part):
 
     It is confirmed by measuring when it is applied and when it is healed. A
     fault that was not applied, or not healed, makes the run invalid; so does
-    one whose time never came. One that lies within a host (a process that
-    stands still, names, a full disk) is healed when no fault pauses that host
-    any more, and cannot be applied while one does. What is drawn (`5s..20s`, `any`) is drawn from
-    the scenario's `seed`: the same seed gives the same faults at the same times.
+    one whose time never came. One that lies within a host (a signal, a process
+    that stands still, names, a full disk) is healed when no fault pauses that host
+    any more, and cannot be applied while one does; to a host that is off none can be.
+    Where two do the same, it is so until both are healed. What is drawn (`5s..20s`, `any`)
+    is drawn from the scenario's `seed`: the same seed gives the same faults at the same times.
     """
 
     id: CheckId | None = Field(

@@ -47,7 +47,8 @@ class PauseFault(Part):
 
     A process: its peers' packets are still acknowledged, by the kernel. A host:
     so are they, because engines stop its processes, not its network.
-    Confirmed by the states of its processes, or of the host.
+    Confirmed by the states of its processes, or of the host. What is restarted
+    or switched off meanwhile does not stand still afterwards.
     """
 
     process: ProcessName | None = Field(
