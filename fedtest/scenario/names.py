@@ -76,6 +76,9 @@ def _group(value: str) -> str:
     return value
 
 
+_NOT_IN_INTERFACE = frozenset("%#'\"\\")
+
+
 def _interface(given: Any) -> str:
     allowed = "1 to 15 characters, no '/', ':' or white space, not lo"
     value = _string(given, "an interface name", allowed)
@@ -86,11 +89,13 @@ def _interface(given: Any) -> str:
     if bad := sorted({char for char in value if char in "/:" or char.isspace()}):
         raise refuse(f"an interface name with {', '.join(map(shown, bad))}", allowed=allowed)
     # Not forbidden in every kernel, but none of these would arrive: the kernel
-    # numbers names with %, `ip` takes a leading hyphen for an option.
-    if not value.isascii() or not value.isprintable() or "%" in value or value[0] in "-.":
+    # numbers names with %, `ip` takes a leading hyphen for an option, and in what
+    # it reads from a file `#` for the end of a line, quotes and `\\` for quoting.
+    plain = value.isascii() and value.isprintable() and value[0] not in "-."
+    if not plain or set(value) & _NOT_IN_INTERFACE:
         raise refuse(
             "an interface name that tools cannot be given",
-            allowed=f"{allowed}; ASCII, no '%', no leading hyphen or dot",
+            allowed=f"{allowed}; ASCII, no '%', '#', quotes, '\\', no leading hyphen or dot",
         )
     if value in ("lo", ".", "..", "all", "default"):
         raise refuse("an interface name that the kernel has taken", allowed=allowed)

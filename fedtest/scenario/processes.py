@@ -142,3 +142,10 @@ class Process(Part):
         if not value or not isinstance(value, (str, tuple)):
             raise refuse("neither a string nor a list with items", allowed="a string or a list")
         return value
+
+    @field_validator("run")
+    @classmethod
+    def _program(cls, value: Any) -> Any:
+        if isinstance(value, tuple) and not value[0]:
+            raise refuse("a list without a program", allowed="its name or path first")
+        return value
