@@ -42,6 +42,8 @@ def scenario_file(argument: str) -> Path:
         if found:
             return found
     what = "is a directory" if os.path.isdir(path) else "no such file"  # noqa: PTH112 - as above
+    if what == "no such file" and os.path.exists(path):  # noqa: PTH110 - as above
+        what = "is a pipe or a device, and only a file can be read again"
     near = get_close_matches(path.stem, shipped, n=1)
     raise UsageError(
         f"{argument}: {what}",

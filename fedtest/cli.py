@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,7 @@ from fedtest.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
+    from typing import TextIO
 
     from fedtest.run.observer import Observer
 
@@ -58,12 +59,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _unwritten(error: OSError) -> int:
     """Who read our output has gone, which is no defect; or the disk it went to is full."""
-    # Python would still flush at its end, fail, and exit with 120.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _give_up(sys.stdout)
     if error.errno != errno.ENOSPC:
         return ExitCode.INTERRUPTED
     _complain(InvalidError(f"the output could not be written: {error.strerror}"))
     return ExitCode.INVALID
+
+
+def _give_up(stream: TextIO) -> None:
+    """Python would still flush it at its end, fail, and exit with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -89,7 +94,8 @@ def _interruptible() -> Iterator[None]:
 def _defect(error: Exception) -> int:
     import traceback
 
-    traceback.print_exc()
+    with suppress(OSError):
+        traceback.print_exc()
     _complain(
         FedtestError(
             f"fedtest's own error: {type(error).__name__}: {error}",
@@ -102,9 +108,11 @@ def _defect(error: Exception) -> int:
 def _complain(error: FedtestError) -> None:
     # The problems of a file begin with where they are, as tools expect it.
     prefix = "" if isinstance(error, ScenarioError) else "fedtest: "
-    print(f"{prefix}{error.message}", file=sys.stderr)
-    if error.remedy:
-        print(f"  {error.remedy}", file=sys.stderr)
+    remedy = f"\n  {error.remedy}" if error.remedy else ""
+    try:
+        print(f"{prefix}{error.message}{remedy}", file=sys.stderr)
+    except OSError:  # Nobody can be told, but the exit code still says it.
+        _give_up(sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -192,6 +200,8 @@ def _run(arguments: argparse.Namespace) -> int:
     # Better now than afterwards.
     if junit is not None and not is_directory(junit.absolute().parent):
         raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
+    if junit is not None and junit.is_dir():
+        raise UsageError(f"cannot write {junit}: it is a directory")
     chosen, warm = arguments.engine, not arguments.cold
     reporter = _reporter(arguments)
     runner = Runner(scenario, lambda: open_engine(chosen, warm=warm), reporter, arguments.runs)

@@ -110,6 +110,9 @@ def test_junit_xml_that_could_not_be_written_is_told_before_the_run(
     command = ["run", file(scenario("true")), "--runs", runs, "--junit", "nosuch/report.xml"]
     assert main(command) == ExitCode.USAGE
     assert "there is no directory nosuch" in capsys.readouterr().err
+    command[-1] = str(Path(runs).parent)
+    assert main(command) == ExitCode.USAGE
+    assert "it is a directory" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["validate"]])
@@ -139,6 +142,14 @@ def test_a_file_that_does_not_validate_is_a_message_with_its_place(
 def test_a_file_that_is_not_there_is_a_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "/nosuch/scenario.yaml"]) == ExitCode.USAGE
     assert "/nosuch/scenario.yaml: no such file" in capsys.readouterr().err
+
+
+def test_a_pipe_is_not_said_to_be_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    assert main(["run", str(tmp_path / "pipe.yaml")]) == ExitCode.USAGE
+    assert "pipe.yaml: is a pipe or a device" in capsys.readouterr().err
 
 
 def test_validate_looks_at_every_file(
@@ -298,6 +309,17 @@ engine.DockerEngine = FakeEngine
 from fedtest.cli import main
 sys.exit(main(sys.argv[1:]))
 """
+
+
+def test_a_message_that_cannot_be_written_leaves_the_exit_code() -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fedtest", "validate", "nosuch.yaml"],
+            stderr=full,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            check=False,
+        )
+    assert done.returncode == ExitCode.USAGE
 
 
 def test_a_run_whose_output_nobody_reads_comes_to_its_end(

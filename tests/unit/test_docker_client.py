@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 import requests
 from docker.errors import APIError, DockerException
 
 from fedtest.engine.docker.client import engine_errors
+from fedtest.engine.docker.reach import reach
 from fedtest.errors import (
     DeadlineError,
     EngineError,
@@ -14,6 +17,9 @@ from fedtest.errors import (
     FedtestError,
     Interrupted,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.mark.parametrize(
@@ -48,3 +54,16 @@ def wrapped(signal: Interrupted) -> None:
         raise signal
     except Interrupted as error:
         raise DockerException("Error while fetching server API version") from error
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", '"x"', '{"auths": 5}', '{"auths": {"x": 3}}', '{"proxies": 5}']
+)
+def test_a_configuration_that_the_sdk_cannot_use_is_told_of_with_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    (tmp_path / "config.json").write_text(text, encoding="ascii")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    with pytest.raises(EngineUnavailable, match=f"{tmp_path}/config.json cannot be used") as caught:
+        reach("unix:///nonexistent.sock")
+    assert "DOCKER_CONFIG" in caught.value.remedy

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import docker
 import requests
 from docker import utils
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, DockerException, InvalidConfigFile, NotFound
+from docker.utils.config import find_config_file
 
 from fedtest.errors import DeadlineError, EngineError, EngineUnavailable, Interrupted
 
@@ -24,11 +25,15 @@ CALL_TIMEOUT = 60
 """Seconds for one call. A call that may take longer says so itself."""
 
 
+class ConfigurationUnusable(EngineUnavailable):
+    """What the user has written down for Docker's clients is not what they understand."""
+
+
 class DockerClient:
     """Connections to one engine. The SDK's client is not thread-safe: each thread has its own.
 
     `base_url` None means what the environment says (DOCKER_HOST, or the default socket).
-    Raises EngineUnavailable at once if no engine answers.
+    Raises EngineUnavailable at once if no engine answers, ConfigurationUnusable before it asks.
     """
 
     def __init__(self, base_url: str | None = None) -> None:
@@ -60,7 +65,15 @@ class DockerClient:
     def _connect(self, version: str, timeout: int) -> docker.APIClient:
         settings = utils.kwargs_from_env()
         settings["base_url"] = self.url
-        return docker.APIClient(version=version, timeout=timeout, **settings)
+        # The SDK reads the user's configuration for itself, and trusts what is in it.
+        odd = (InvalidConfigFile, AttributeError, TypeError, KeyError)
+        try:
+            return docker.APIClient(version=version, timeout=timeout, **settings)
+        except odd as error:
+            raise ConfigurationUnusable(
+                f"Docker's configuration {find_config_file()!s} cannot be used: {error}",
+                remedy="Mend it, or name another directory for it by DOCKER_CONFIG.",
+            ) from error
 
     def close(self) -> None:
         """Close every thread's connections."""

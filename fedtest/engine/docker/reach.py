@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from fedtest.engine.docker.client import DockerClient
+from fedtest.engine.docker.client import ConfigurationUnusable, DockerClient
 from fedtest.errors import DeadlineError, EngineUnavailable, FedtestError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def reach(base_url: str | None = None) -> DockerClient:
     """
     try:
         return DockerClient(base_url)
+    except ConfigurationUnusable:
+        raise
     except (EngineUnavailable, DeadlineError) as error:
         raise unreachable(error, base_url) from error
 
