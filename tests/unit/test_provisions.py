@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fedtest.engine import settings
-from fedtest.engine.docker.provisions import refuse_warnings, told_apart
+from fedtest.engine.docker.provisions import limits, refuse_warnings, told_apart
 from fedtest.engine.examine import PathFacts
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.engine.parcel import owner_ids
@@ -221,3 +221,12 @@ def test_the_result_says_that_memory_was_the_reason(lab: Lab) -> None:
     assert check.found.startswith("a: 137 (SIGKILL) (the kernel killed 2 processes there for its")
     done = lab.run(text, FakeEngine())
     assert done.result.checks[0].found == "a: 137 (SIGKILL)"
+
+
+@pytest.mark.parametrize(
+    "own", [("net.ipv4.conf.all.forwarding", "1"), ("net.ipv4.ip_forward", "1")]
+)
+def test_a_host_that_says_itself_whether_it_forwards_is_told_once(own: tuple[str, str]) -> None:
+    """The engine writes settings in any order, and the last one of a switch wins."""
+    assert limits(host(sysctls=(own,)))["sysctls"] == dict([own])
+    assert limits(host())["sysctls"] == {"net.ipv4.ip_forward": "0"}

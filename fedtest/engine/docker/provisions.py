@@ -29,6 +29,8 @@ _PIDS = 2048
 """Processes and threads of a host that asks for no limit: many a torch process with all its
 threads, and far from the 32768 that a small machine has for everybody."""
 
+_SAME_SWITCH = "net.ipv4.conf.all.forwarding"
+
 
 def limits(host: HostPlan) -> dict[str, Any]:
     """Of a host's configuration: its limits and settings."""
@@ -39,8 +41,11 @@ def limits(host: HostPlan) -> dict[str, Any]:
         # Without swap, or a process would go on there, slowly.
         wanted |= {"mem_limit": host.limits.memory, "memswap_limit": host.limits.memory}
     wanted["pids_limit"] = _PIDS if host.limits.pids is None else host.limits.pids
-    # The machine itself forwards, for its containers, and a host would, too.
-    wanted["sysctls"] = {"net.ipv4.ip_forward": "0", **dict(host.sysctls)}
+    # The machine itself forwards, for its containers, and a host would, too. The engine keeps no
+    # order among settings, and these two are one switch: the host's own must be alone.
+    own = dict(host.sysctls)
+    usual = {} if _SAME_SWITCH in own else {"net.ipv4.ip_forward": "0"}
+    wanted["sysctls"] = usual | own
     return wanted
 
 
