@@ -296,8 +296,13 @@ def _image(arguments: argparse.Namespace) -> int:
 
 
 def _clean(arguments: argparse.Namespace) -> int:
-    from fedtest.errors import InvalidError
+    from fedtest.errors import InvalidError, UsageError
 
+    if odd := [name for name in arguments.runs if not name.isalnum()]:
+        raise UsageError(
+            f"not a run's id: {odd[0]!r}",
+            remedy="The name of a run's directory ends with it: runs/<time>-<scenario>-<id>.",
+        )
     removed: dict[str, int] = {}
     stuck: list[InvalidError] = []
     for name in ("docker", "netns") if arguments.engine == "auto" else (arguments.engine,):

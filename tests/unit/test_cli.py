@@ -245,6 +245,14 @@ def test_our_own_error_is_told_as_one(
     assert "fedtest's own error: ZeroDivisionError: oops" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["", "../..", "*", "20261130-024502-fat-b05fbef0"])
+def test_what_cannot_be_a_runs_id_is_not_looked_for(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["clean", name]) == ExitCode.USAGE
+    assert f"not a run's id: {name!r}" in capsys.readouterr().err
+
+
 def test_what_is_stuck_on_one_engine_keeps_nobody_from_looking_at_the_other(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
