@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedtest.plan_links import BarrierPlan, LinkPlan
-from fedtest.run.faults.desired import cut_ways, desired
+from fedtest.run.faults.desired import called_alike, cut_ways, desired
 from fedtest.run.faults.passages import barred
 from fedtest.scenario.faults import CutFault, PartitionFault
 from pretend_links import plan_of
@@ -190,3 +190,14 @@ def test_a_name_may_be_another_hosts_everywhere() -> None:
     changed = desired(PLAN, [SPECS[KINDS[15]]])
     address_of_b = next(address for address, some in PLAN.host("a").names if "b" in some)
     assert all(host.names[0] == (address_of_b, ("a",)) for host in changed.hosts)
+
+
+def test_two_faults_that_give_one_name_to_two_interfaces_are_found() -> None:
+    fault = "  - {interface: {host: a, network: NETWORK, name: eth9}, at: 1s}\n"
+    text = SCENARIO + fault.replace("NETWORK", "data") + fault.replace("NETWORK", "mgmt")
+    plan = plan_of(text)
+    one, other = (item.spec for item in plan.faults)
+    assert called_alike(desired(plan, [one])) == []
+    assert called_alike(desired(plan, [one, other])) == [
+        "host a: 2 interfaces would be called eth9"
+    ]

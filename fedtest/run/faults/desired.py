@@ -6,6 +6,7 @@ then the others in the order in which they came.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from ipaddress import IPv4Interface
 from itertools import permutations
@@ -48,6 +49,16 @@ def desired(plan: Plan, active: Iterable[Part]) -> Plan:
             case ResolveFault():
                 plan = _resolve(plan, spec)
     return plan
+
+
+def called_alike(plan: Plan) -> list[str]:
+    """Two faults may give one name to two interfaces: told before anything is touched."""
+    return [
+        f"host {host.name}: {count} interfaces would be called {name}"
+        for host in plan.hosts
+        for name, count in Counter(item.interface for item in host.attachments).items()
+        if count > 1
+    ]
 
 
 def cut_ways(plan: Plan, spec: PartitionFault | CutFault) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from fedtest.engine.inside import hosts_file, resolv_conf
 from fedtest.errors import NotAsPlanned
 from fedtest.links import admission, apply, barriers, interfaces, readback
 from fedtest.links.commands import Commands
-from fedtest.run.faults.desired import desired
+from fedtest.run.faults.desired import called_alike, desired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -61,6 +61,7 @@ class World:
 
     def add(self, spec: Part) -> None:
         """The fault is in effect from now on. NotAsPlanned, EngineError."""
+        _refuse(called_alike(desired(self.base, [*self._active, spec])))
         self._active.append(spec)
         self._match()
 
