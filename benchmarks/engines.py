@@ -5,11 +5,16 @@ for. The same scenario file on every engine, in turns; seconds from command to
 verdict, and what the stages took of them.
 
     python benchmarks/engines.py [--ways warm cold docker] [--sizes 4 16 64 256] [--rounds N]
+        [--minutes M]
 
 The interpreter that runs it needs torch, but for Docker. Cold and Docker are
-left out above 64. `import` is one import of torch by itself, in turns with the
-runs: a warm run waits for one of them, a cold one for N. Memory is told by the
-ranks of one more run, which is not timed, while all of them are there.
+left out above 64. `--rounds` are at most so many; after the first no run is
+begun that would end after M minutes. Results are written after each run, so
+what was measured is there if it is interrupted. For Docker `fedtest image`
+builds the node image first where it is missing; if that fails, Docker is left
+out. `import` is one import of torch by itself, in turns with the runs: a warm
+run waits for one of them, a cold one for N. Memory is told by the ranks of one
+more run, which is not timed, while all of them are there.
 """
 
 from __future__ import annotations
@@ -25,7 +30,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from report import median, report
+from report import median, report, save
 
 WAYS = {
     "warm": ["--engine", "netns"],
@@ -97,12 +102,15 @@ def measured(way: str, ranks: int, *, memory: bool = False) -> dict[str, float]:
         file.write_text(scenario(ranks, memory=memory), encoding="utf-8")
         command = [sys.executable, "-m", "fedtest", "run", file.name, "--quiet", *WAYS[way]]
         began = time.perf_counter()
-        done = subprocess.run(
-            command, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
+        try:
+            done = subprocess.run(
+                command, cwd=directory, capture_output=True, text=True, timeout=TIMEOUT, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"{ranks} ranks, {way}: not done after {TIMEOUT} s") from error
         whole = time.perf_counter() - began
         if done.returncode:
-            sys.exit(f"{ranks} ranks, {way}: {done.stdout}{done.stderr}")
+            raise RuntimeError(f"{ranks} ranks, {way}: {done.stdout}{done.stderr}")
         text = (Path(directory) / "runs" / "latest" / "result.json").read_text(encoding="utf-8")
         result: dict[str, Any] = json.loads(text)
         stages = {stage["name"]: stage["seconds"] for stage in result["stages"]}
@@ -149,62 +157,121 @@ def goals(
     return told
 
 
+class Found:
+    """What was measured so far; after each run it is in the file of results."""
+
+    def __init__(self) -> None:
+        self.imports: list[float] = []
+        self.runs: dict[str, dict[int, list[dict[str, float]]]] = {}
+        self.memory: dict[int, float] = {}
+        self.failed: list[str] = []
+
+    def medians(self) -> Medians:
+        return {
+            way: {
+                size: {key: median([one[key] for one in several]) for key in several[0]}
+                for size, several in by.items()
+            }
+            for way, by in self.runs.items()
+        }
+
+    def goals(self) -> dict[str, tuple[float, str, bool]]:
+        return goals(self.medians(), median(self.imports), self.memory) if self.imports else {}
+
+    def numbers(self, *, complete: bool) -> dict[str, Any]:
+        told = self.goals()
+        return {
+            "complete": complete,
+            "load": os.getloadavg()[0],
+            "imports": self.imports,
+            "runs": self.runs,
+            "medians": self.medians(),
+            "megabytes": self.memory,
+            "failed": self.failed,
+            "goals": {what: {"value": item[0], "goal": item[1]} for what, item in told.items()},
+            "met": complete and not self.failed and all(item[2] for item in told.values()),
+        }
+
+    def turn(self, way: str, size: int) -> None:
+        """One run. That it fails is told at the end, too, and the others go on."""
+        try:
+            one = measured(way, size)
+        except RuntimeError as error:
+            self.failed.append(str(error))
+            print(error, flush=True)
+            return
+        self.runs.setdefault(way, {}).setdefault(size, []).append(one)
+        print(f"{size} ranks, {way}: {one['whole']:.2f} s", flush=True)
+        save("engines", self.numbers(complete=False))
+
+
+def make_ready(ways: list[str]) -> list[str]:
+    """The ways that there are: caches are warm afterwards, and the node image is there."""
+    one_import()
+    if "docker" in ways:
+        made = subprocess.run([sys.executable, "-m", "fedtest", "image"], check=False)
+        if made.returncode:
+            print("Docker is left out, for there is no node image: `fedtest image` makes it")
+            ways = [way for way in ways if way != "docker"]
+    for way in ways:
+        measured(way, 2)
+    return ways
+
+
+def measure(found: Found, turns: list[tuple[str, int]], rounds: int, end: float) -> None:
+    """Each in its turn; but for the first round, none that would take too long."""
+    took: dict[tuple[str, int], float] = {}
+    for number in range(rounds):
+        if number == 0 or time.monotonic() < end:
+            found.imports.append(one_import())
+        for turn in turns:
+            began = time.monotonic()
+            if number == 0 or began + took[turn] < end:
+                found.turn(*turn)
+                took[turn] = time.monotonic() - began
+    if any(way == "warm" and size == MOST for way, size in turns):
+        # Of few, each bears more of what they share.
+        found.memory[MOST] = measured("warm", MOST, memory=True)["MB"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=10.0)
     arguments = parser.parse_args()
 
-    turns = [
-        (way, size)
-        for size in arguments.sizes
-        for way in arguments.ways
-        if way == "warm" or size <= MOST
-    ]
-    runs: dict[str, dict[int, list[dict[str, float]]]] = {way: {} for way in arguments.ways}
-    imports = []
-    one_import()  # The disk's caches are warm afterwards, and the image is there.
-    for way in arguments.ways:
-        measured(way, 2)
-    for _ in range(arguments.rounds):
-        imports.append(one_import())
-        for way, size in turns:
-            found = measured(way, size)
-            runs[way].setdefault(size, []).append(found)
-            print(f"{size} ranks, {way}: {found['whole']:.2f} s", flush=True)
-    memory = {}  # Of few, each bears more of what they share.
-    if "warm" in arguments.ways and MOST in arguments.sizes:
-        memory[MOST] = measured("warm", MOST, memory=True)["MB"]
-    medians: Medians = {
-        way: {
-            size: {key: median([one[key] for one in several]) for key in several[0]}
-            for size, several in by.items()
-        }
-        for way, by in runs.items()
-    }
-    importing = median(imports)
+    end = time.monotonic() + 60 * arguments.minutes
+    found = Found()
+    complete = False
+    turns: list[tuple[str, int]] = []
+    try:
+        ways = make_ready(arguments.ways)
+        turns = [
+            (way, size) for size in arguments.sizes for way in ways if way == "warm" or size <= MOST
+        ]
+        measure(found, turns, arguments.rounds, end)
+        complete = True
+    except KeyboardInterrupt:
+        print("interrupted: this is what was measured so far")
+    except RuntimeError as error:
+        found.failed.append(str(error))
+        print(error)
+    if not found.runs:
+        return 1
+    medians = found.medians()
     rows = [
         [str(size), way, f"{by['whole']:.2f}", *(f"{by.get(name, 0):.2f}" for name in STAGES)]
         for way, size in turns
-        for by in (medians[way][size],)
+        if (by := medians.get(way, {}).get(size)) is not None
     ]
-    told = goals(medians, importing, memory)
-    print(f"one import of torch: {importing:.2f} s; load {os.getloadavg()[0]:.1f}")
-    for what, (value, goal, met) in told.items():
+    print(f"one import of torch: {median(found.imports):.2f} s; load {os.getloadavg()[0]:.1f}")
+    for what, (value, goal, met) in found.goals().items():
         print(f"{what}: {value:.2f} (goal {goal}, {'met' if met else 'NOT met'})")
-    met = all(item[2] for item in told.values())
-    numbers = {
-        "load": os.getloadavg()[0],
-        "imports": imports,
-        "runs": runs,
-        "medians": medians,
-        "megabytes": memory,
-        "goals": {what: {"value": item[0], "goal": item[1]} for what, item in told.items()},
-        "met": met,
-    }
+    numbers = found.numbers(complete=complete)
     report("engines", ["ranks", "way", "whole s", *STAGES], rows, numbers)
-    return 0 if met else 1
+    return 0 if numbers["met"] else 1
 
 
 if __name__ == "__main__":

@@ -25,9 +25,15 @@ def report(title: str, columns: list[str], rows: list[list[str]], numbers: dict[
     for row in rows:
         table.add_row(*row)
     Console(width=120).print(table)
+    print(f"written to {save(title, numbers)}")
+
+
+def save(title: str, numbers: dict[str, Any]) -> Path:
+    """Write `benchmarks/results/<title>.json`, whole or not at all."""
     path = Path(__file__).parent / "results" / f"{title}.json"
     path.parent.mkdir(exist_ok=True)
     kernel = ".".join(platform.release().split(".")[:2])
     machine = {"kernel": kernel, "python": platform.python_version()}
-    path.write_text(json.dumps({"machine": machine, **numbers}, indent=2) + "\n", encoding="utf-8")
-    print(f"written to {path}")
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps({"machine": machine, **numbers}, indent=2) + "\n", encoding="utf-8")
+    return new.replace(path)

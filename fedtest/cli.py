@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import os
 import signal
 import sys
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
 
     from fedtest.run.observer import Observer
 
+_SELDOM = 50_000
+"""New objects, after which garbage is looked for: most of what a command makes lives as long."""
 _UNWRITABLE = {errno.EPIPE, errno.EIO, errno.ENOSPC}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; its exit code."""
+    gc.set_threshold(_SELDOM, *gc.get_threshold()[1:])
     if sys.stdout is None:  # Who started us has closed it.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
     try:

@@ -28,6 +28,24 @@ def warmth(zygote: Zygote, tmp_path: Path) -> Warmth:
     return Warmth(zygote, tmp_path)
 
 
+IMPORTS = """
+import sys
+sys.path.insert(0, ".")
+import json, decimal, colorsys, importlib
+def ask(name):
+    try: print(type(importlib.import_module(name)))
+    except ImportError as error: print(type(error), error)
+class T:
+    def __del__(self):
+        try: import json
+        except ImportError as error: print(type(error), error)
+        try: from . import json
+        except (ImportError, KeyError, TypeError) as error: print(type(error), error)
+        for name in ("decimal", "colorsys", "__main__", "unheard.of"): ask(name)
+        print([sys.modules.get(name) for name in ("json", "decimal", "colorsys", "__main__")])
+t = T()
+"""
+
 PROGRAMS = {
     "normally": "print('said')",
     "with a status": "import sys; sys.exit(7)",
@@ -106,6 +124,15 @@ PROGRAMS = {
     ),
     "with finalizers": (
         "import weakref\nclass T: pass\nt = T()\nweakref.finalize(t, print, 'finalized')"
+    ),
+    "with imports when it is torn down": IMPORTS,
+    "with imports, when what was there was taken out": (
+        f"import json, sys\ndel sys.modules['json']\n{IMPORTS}\nimport decimal\n"
+        "del sys.modules['decimal']\n"
+    ),
+    "with imports, when its main module was put anew": (
+        "import sys, colorsys\nmain = sys.modules.pop('__main__')\nsys.modules['__main__'] = main\n"
+        f"del main\n{IMPORTS}"
     ),
     "with an object that complains when torn down": (
         "class T:\n    def __del__(self): 1 / 0\nt = T()"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -203,6 +205,58 @@ def test_what_the_imports_read_and_printed_is_known(tmp_path: Path) -> None:
         # A program's own reading is nobody's business, and its environment is the usual one.
         warmth.write("program.py", "import os; print(type(os.environ), os.environ.get('NEW'))")
         warmth.same("python program.py")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import m",
+        "import m; m.weakref.finalize(m.kept, print, 'its own')",
+        "import m; del m.kept; m.weakref.finalize(m, print, 'its own')",
+        "import m, atexit; f = m.weakref.finalize; f(m, print, 1); atexit.register(f, m, print, 2)",
+        "import m, atexit; atexit.register(lambda: m.weakref.finalize(m.kept, print, 'late'))",
+    ],
+)
+def test_finalizers_beside_those_that_came_with_the_imports(tmp_path: Path, program: str) -> None:
+    module = (
+        "import weakref\nclass Kept: pass\nkept = Kept()\n"
+        "weakref.finalize(kept, print, 'gone').atexit = False"
+    )
+    with warm(tmp_path, "m", modules={"m": module}) as warmth:
+        warmth.write("program.py", program)
+        warmth.same("python program.py")
+
+
+@pytest.mark.parametrize("said", ["set_threshold(500, 5, 5)", "disable()", "set_threshold(0)"])
+def test_what_imports_tell_the_garbage_collector_holds(tmp_path: Path, said: str) -> None:
+    with warm(tmp_path, "m", modules={"m": f"import gc; gc.{said}"}) as warmth:
+        warmth.write("program.py", "import gc, m; print(gc.isenabled(), gc.get_threshold())")
+        warmth.same("python program.py")
+
+
+def test_many_processes_share_huge_pages(tmp_path: Path) -> None:
+    """Where the kernel has them; and what is written in one is not seen in another."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "m.py").write_text("kept = [[number] for number in range(400_000)]")
+    env = environment(PYTHONPATH=str(tmp_path / "library"))
+    zygote = Zygote.start(
+        str(PYTHON), ["m"], env, deadline=PATIENCE, cwd=str(tmp_path), expected=64
+    )
+    warmth = Warmth(zygote, tmp_path, env)
+    program = "import m\nfor item in m.kept: item[0] += 1\nprint(sum(map(sum, m.kept)))"
+    warmth.write("program.py", program)
+    warmth.same("python program.py")
+    warmth.same("python program.py")
+    memory = Path(f"/proc/{zygote.pid}/smaps_rollup").read_text(encoding="ascii")
+    zygote.close()
+    if not Path("/sys/kernel/mm/transparent_hugepage").exists() or kernel() < (6, 1):
+        pytest.skip("this kernel does not make huge pages when asked to")
+    (huge,) = re.findall(r"^AnonHugePages: *([0-9]+) kB$", memory, re.MULTILINE)
+    assert int(huge) > 10_000
+
+
+def kernel() -> tuple[int, ...]:
+    return tuple(map(int, re.findall("[0-9]+", platform.release())[:2]))
 
 
 def test_what_another_zygote_is_needed_for(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ Light on purpose: hosts' first processes are its forks.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import selectors
@@ -56,6 +57,9 @@ _SETTINGS = (
     # A host's own table of TCP connections, and a small one: who looks at its
     # sockets would else go through the machine's, which takes 10 ms a look.
     ("/proc/sys/net/ipv4/tcp_child_ehash_entries", "4096"),
+    # Rules of packet filters are the hosts' own: a bridge need not look for any.
+    ("/proc/sys/net/bridge/bridge-nf-call-iptables", "0"),
+    ("/proc/sys/net/bridge/bridge-nf-call-arptables", "0"),
 )
 
 
@@ -391,4 +395,6 @@ def keep(
     # What a look from beside a host needs, once for all of them.
     for name in _FOR_LOOKS:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # Or each first process would copy all this, looking for garbage in it.
     keeper.serve(listener)

@@ -72,14 +72,24 @@ class WarmStarter(Starter):
         self._zygote = Future()
         interpreter, env = common(wanted)
         threading.Thread(
-            target=self._import, args=(self._zygote, interpreter, env), name="imports", daemon=True
+            target=self._import,
+            args=(self._zygote, interpreter, env, len(wanted)),
+            name="imports",
+            daemon=True,
         ).start()
 
-    def _import(self, done: Future[Zygote], interpreter: str, env: Mapping[str, str]) -> None:
+    def _import(
+        self, done: Future[Zygote], interpreter: str, env: Mapping[str, str], expected: int
+    ) -> None:
         try:
             done.set_result(
                 Zygote.start(
-                    interpreter, self._preload, env, deadline=_IMPORTING, begun=self._begun
+                    interpreter,
+                    self._preload,
+                    env,
+                    deadline=_IMPORTING,
+                    expected=expected,
+                    begun=self._begun,
                 )
             )
         except BaseException as error:  # noqa: BLE001 - whoever waits is told

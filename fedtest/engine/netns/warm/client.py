@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import select
 import socket
 import struct
 import subprocess
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import fedtest
 from fedtest.engine.netns import open_files
 from fedtest.engine.netns.warm.environment import difference, relative_path
-from fedtest.engine.netns.warm.wire import receive, send
+from fedtest.engine.netns.warm.wire import readable, receive, send
 from fedtest.errors import DeadlineError, EngineError
 
 if TYPE_CHECKING:
@@ -162,11 +161,13 @@ class Zygote:
         *,
         deadline: float,
         cwd: str = "/",
+        expected: int = 1,
         begun: Callable[[Zygote], object] = lambda _: None,
     ) -> Zygote:
         """One that has imported what can be imported of `preload`.
 
-        `env` is the whole environment. `begun` is given each that is tried, and
+        `env` is the whole environment; `expected`: how many processes it may
+        have to start, if that is known. `begun` is given each that is tried, and
         may `kill` it later. EngineError if it cannot be forked from,
         and why; DeadlineError if it still imports after `deadline` seconds.
         """
@@ -177,7 +178,7 @@ class Zygote:
             zygote = cls(interpreter, wanted, env, cwd)
             try:
                 begun(zygote)
-                told = zygote._hello(end)
+                told = zygote._hello(end, expected)
             except BaseException:
                 zygote.close()
                 raise
@@ -262,14 +263,13 @@ class Zygote:
     _reader: threading.Thread | None = None
     _left = 0
 
-    def _hello(self, end: float) -> dict[str, Any]:
+    def _hello(self, end: float, expected: int) -> dict[str, Any]:
         who = f"{self.interpreter}, importing {', '.join(self._preload) or 'nothing'}"
         with contextlib.suppress(OSError):  # If it is gone already, reading says so.
             patience = max(end - time.monotonic(), 0)
             order = {"preload": self._preload, "env": self._env, "patience": patience}
-            send(self._control, order)
-        ready = _readable(self._control, end)
-        if not ready:
+            send(self._control, {**order, "expected": expected})
+        if not readable(self._control, end):
             raise DeadlineError(f"{who}: not done in time")
         hello = receive(self._control)
         if hello is None:
@@ -341,8 +341,7 @@ class Zygote:
             raise DeadlineError(f"{who}: the warm-start process did not answer") from error
         told = bytearray()
         while True:
-            ready = _readable(pending.report, end)
-            if not ready:
+            if not readable(pending.report, end):
                 raise DeadlineError(f"{who}: did not start in time")
             piece = os.read(pending.report, 1 << 16)
             if not piece:
@@ -391,9 +390,3 @@ class Zygote:
     def _last_words(self) -> str:
         said = self.said.strip()
         return f": {said[-_TAIL:]}" if said else ""
-
-
-def _readable(file: int | socket.socket, end: float) -> bool:
-    waiting = select.poll()  # Unlike `select`, whatever number a descriptor has.
-    waiting.register(file, select.POLLIN | select.POLLHUP)
-    return bool(waiting.poll(max(end - time.monotonic(), 0) * 1000))

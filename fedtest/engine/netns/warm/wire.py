@@ -10,8 +10,10 @@ from __future__ import annotations
 import array
 import json
 import os
+import select
 import socket
 import struct
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,3 +63,10 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
             raise EOFError
         data += piece
     return bytes(data)
+
+
+def readable(file: int | socket.socket, end: float) -> bool:
+    """Whether there is something to read by `end`, which `time.monotonic` tells."""
+    waiting = select.poll()  # Unlike `select`, whatever number a descriptor has.
+    waiting.register(file, select.POLLIN | select.POLLHUP)
+    return bool(waiting.poll(max(end - time.monotonic(), 0) * 1000))

@@ -11,23 +11,32 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import builtins
 import contextlib
 import gc
+import importlib
 import os
 import signal
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from fedtest.engine.netns.warm.inside import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import ModuleType
 
-_kept: list[object] = []
+_MAIN = "__main__"
 _here: frozenset[str] = frozenset()
 """Modules that came with the fork."""
+_others = 0
+"""How many there were besides `__main__` when the program began."""
+_gone: dict[str, ModuleType | None] = {}
+"""What `sys.modules` has at the end; made before the fork, for to name each is to touch it."""
+_last_finalizer: object = None
+"""Of `weakref.finalize`, at the time of the fork."""
 
 # In the order of CPython's `finalize_modules`.
 _NONE_AT_THE_END = (
@@ -38,14 +47,26 @@ _NONE_AT_THE_END = (
 
 def remember() -> None:
     """Called before the fork."""
-    global _here  # noqa: PLW0603 - a process has one
+    global _here, _last_finalizer  # noqa: PLW0603 - a process has one
     kernel.cut_exit_short()
     # What came with the fork is the zygote's, and so is what to do at its end: torch would take
     # all that it registered out of its tables again, 60 ms of copying pages in each process.
-    registry: dict[Any, Any] = getattr(weakref.finalize, "_registry", {})
+    registry = _registry()
     for finalizer in registry:
         finalizer.atexit = False
-    _here = frozenset(sys.modules) - {"__main__", "__mp_main__"}
+    _last_finalizer = next(reversed(registry), None)
+    _here = frozenset(sys.modules) - {_MAIN, "__mp_main__"}
+    _gone.update(dict.fromkeys(sys.modules))
+
+
+def _registry() -> dict[Any, Any]:
+    return cast("dict[Any, Any]", getattr(weakref.finalize, "_registry", {}))
+
+
+def begin() -> None:
+    """Called before the program runs, when `__main__` is not there: it and what follows are its."""
+    global _others  # noqa: PLW0603 - a process has one
+    _others = len(sys.modules)
 
 
 def end(status: int, *, interrupted: bool) -> None:
@@ -53,7 +74,8 @@ def end(status: int, *, interrupted: bool) -> None:
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     if _thread._count() > 0:  # noqa: SLF001 - counts those of C, too
         return
-    atexit._run_exitfuncs()  # noqa: SLF001
+    with _without_finalizers():
+        atexit._run_exitfuncs()  # noqa: SLF001
     if not _flush():
         return
     _tear_down()
@@ -63,6 +85,21 @@ def end(status: int, *, interrupted: bool) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     kernel.leave(status)
+
+
+@contextlib.contextmanager
+def _without_finalizers() -> Iterator[None]:
+    """Those that came with the fork do nothing now; to look through them would copy their pages."""
+    registry = _registry()
+    if next(reversed(registry), None) is not _last_finalizer:
+        yield  # Some are the program's own.
+        return
+    finalize: Any = weakref.finalize
+    finalize._registry = {}  # noqa: SLF001
+    try:
+        yield
+    finally:
+        finalize._registry = registry  # noqa: SLF001
 
 
 def _flush() -> bool:
@@ -84,15 +121,18 @@ def _tear_down() -> None:
             setattr(sys, name, None)
     sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__
     own: list[weakref.ref[ModuleType]] = []
-    for name, module in list(sys.modules.items()):
-        # Nothing can be imported any more, not even to show a line of source.
-        sys.modules[name] = None  # type: ignore[assignment]
-        if name in _here:
-            _kept.append(module)
-        else:
-            with contextlib.suppress(TypeError):  # Something else may have been put there.
-                own.append(weakref.ref(module))
-    del module
+    modules = cast("dict[str, ModuleType | None]", sys.modules)
+    names = _own(modules)
+    _gone.update((name, modules[name]) for name in names)
+    # Nothing can be imported any more, not even to show a line of source. In the interpreter's
+    # own dictionary the others stay; so imports go by what `sys.modules` says.
+    sys.modules = cast("dict[str, ModuleType]", _gone)
+    builtins.__import__ = importlib.__import__
+    for name in names:
+        with contextlib.suppress(TypeError):  # Something else may have been put there.
+            own.append(weakref.ref(cast("ModuleType", modules[name])))
+        modules[name] = _gone[name] = None
+    sys.modules = {}
     gc.collect()
     for reference in reversed(own):
         alive = reference()
@@ -100,6 +140,18 @@ def _tear_down() -> None:
             _clear(vars(alive))
         del alive
     gc.collect()
+
+
+def _own(modules: dict[str, ModuleType | None]) -> list[str]:
+    """The program's, from `__main__` on; the others' names are not touched, if that can be."""
+    found: list[str] = []
+    for name in reversed(modules):
+        found.append(name)
+        if name == _MAIN:
+            break
+    if len(found) != len(modules) - _others:  # Some were taken out, or `__main__` moved.
+        found = [name for name in reversed(modules) if name not in _here]
+    return found[::-1]
 
 
 def _clear(names: dict[str, object]) -> None:

@@ -187,7 +187,9 @@ def _prepare(message: Mapping[str, Any], env: Mapping[str, str], directory: str)
     # A new one: the old is frozen, and so would be any circle of objects that goes through it.
     new = ModuleType("__main__")
     for name in _main_names:
-        sys.modules[name] = new
+        del sys.modules[name]
+    ending.begin()
+    sys.modules.update(dict.fromkeys(_main_names, new))
     main = vars(new)
     main.update(_main)
     main["__builtins__"] = builtins

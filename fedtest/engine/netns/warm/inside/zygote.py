@@ -8,7 +8,6 @@ too: each is left to the interpreter's own way of ending.
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import os
 import select
@@ -18,7 +17,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from fedtest.engine.netns.warm.inside import child, interpreter, kernel, reads, threads
+from fedtest.engine.netns.warm.inside import child, interpreter, kernel, pages, reads, threads
 from fedtest.engine.netns.warm.wire import receive, send
 
 if TYPE_CHECKING:
@@ -37,7 +36,10 @@ def main(root: str, control_fd: int) -> None:
     _forget_us(root)
     # If the engine is gone meanwhile, nobody else ends imports that hang.
     signal.alarm(int(first[0]["patience"]) + 1)
-    told = _preload(first[0]["preload"])
+    with pages.uncollected():
+        told = _preload(first[0]["preload"])
+    if "refused" not in told:
+        pages.settle(first[0]["expected"])
     told["environment"] = interpreter.changed_at_start(first[0]["env"])
     signal.alarm(0)
     send(control, told)
@@ -81,9 +83,6 @@ def _preload(names: Sequence[str]) -> dict[str, Any]:
     told["user_site"] = bool(getattr(sys.modules.get("site"), "ENABLE_USER_SITE", False))
     if reason := threads.harmful():
         told["refused"] = reason
-    # What is there is never garbage: to look through it would copy its pages.
-    gc.collect()
-    gc.freeze()
     return told
 
 
