@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedtest.data import mnist
 from fedtest.engine.parcel import archive, entries, owner_ids
 from fedtest.errors import DataError, ImageError, InvalidError, NotAsPlanned
 from fedtest.local_files import is_directory
@@ -117,4 +116,6 @@ def data_directory(name: str, progress: Callable[[str], None]) -> str:
     """The directory with the data set, provisioned once for this user. DataError."""
     if name != "mnist":
         raise DataError(f"no data set is called {name!r}; there is mnist")
+    from fedtest.data import mnist  # noqa: PLC0415 - most runs have no data
+
     return str(mnist.provision(progress).root)
