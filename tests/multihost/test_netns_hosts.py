@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.netns
 
+BRIDGES = Path("/proc/sys/net/bridge")
+
 
 def up(engine: Engine, run: RunTag) -> None:
     plan = two_networks(HOSTS)
@@ -236,6 +238,22 @@ def test_the_end_of_a_run_is_the_end_of_all_its_processes(engine: Engine, run: R
     engine.destroy(run.id, DEADLINE)
     assert [pid for pid in pids if alive(pid)] == []
     assert limits.tops(run.id) == []
+
+
+def test_no_packet_filter_looks_at_what_bridges_carry(engine: Engine, run: RunTag) -> None:
+    """Nor is the machine's own setting another: some rely on it."""
+    if not BRIDGES.exists():
+        pytest.skip("this kernel has no packet filter for bridges, or did not load it")
+    machines = {path.name: path.read_text(encoding="ascii") for path in BRIDGES.iterdir()}
+    up(engine, run)
+    keeper = state._keeper(state.RunPlace(run.id).path)
+    assert keeper is not None
+    names = [f"{BRIDGES}/bridge-nf-call-{what}tables" for what in ("ip", "ip6", "arp")]
+    command = ["nsenter", f"--net=/proc/{keeper.pid}/ns/net", "cat", *names]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["0", "0", "0"]
+    after = {path.name: path.read_text(encoding="ascii") for path in BRIDGES.iterdir()}
+    assert after == machines
 
 
 def below(keeper: int) -> list[int]:

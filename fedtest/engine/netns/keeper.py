@@ -58,8 +58,7 @@ _SETTINGS = (
     # sockets would else go through the machine's, which takes 10 ms a look.
     ("/proc/sys/net/ipv4/tcp_child_ehash_entries", "4096"),
     # Rules of packet filters are the hosts' own: a bridge need not look for any.
-    ("/proc/sys/net/bridge/bridge-nf-call-iptables", "0"),
-    ("/proc/sys/net/bridge/bridge-nf-call-arptables", "0"),
+    *((f"/proc/sys/net/bridge/bridge-nf-call-{what}tables", "0") for what in ("ip", "ip6", "arp")),
 )
 
 
