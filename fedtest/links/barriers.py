@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from fedtest.plan_links import BarrierPlan
 
 CHAIN = "fedtest-faults"
+_HOOKS = ("INPUT", "FORWARD")
 _END = "FEDTEST_RULES"
 _ADDRESSES6 = "/proc/net/if_inet6"
 _NO_IPV6 = "no IPv6"
@@ -47,32 +48,38 @@ def script(host: HostPlan) -> str:
 
 def _family(host: HostPlan, family: int) -> list[str]:
     command = IPTABLES[family]
-    hooks = ("INPUT", "FORWARD")
     if rules := list(_rules(host.barriers, family)):
         text = "\n".join(["*filter", f":{CHAIN} - [0:0]", *map(shlex.join, rules), "COMMIT"])
         lines = [f"{command}-restore -w --noflush <<'{_END}'\n{text}\n{_END}"]
         lines += [
             f"{command} -w -C {hook} -j {CHAIN} 2>/dev/null || {command} -w -I {hook} 1 -j {CHAIN}"
-            for hook in hooks
+            for hook in _HOOKS
         ]
     else:
-        lines = [f"{command} -w -D {hook} -j {CHAIN} 2>/dev/null || true" for hook in hooks]
+        lines = [f"{command} -w -D {hook} -j {CHAIN} 2>/dev/null || true" for hook in _HOOKS]
         lines += [f"{command} -w -{letter} {CHAIN} 2>/dev/null || true" for letter in "FX"]
     return [*lines, f"{command} -w -S 2>/dev/null || true"]
 
 
 def differences(host: HostPlan, told: str) -> list[str]:
     """What is not as asked for; `told` is what `script` printed."""
-    there = [tuple(shlex.split(line)) for line in told.splitlines() if line.startswith("-A ")]
-    found = [rule for rule in there if rule[1] == CHAIN]
+    there = [_words(line[3:]) for line in told.splitlines() if line.startswith("-A ")]
+    found = [("-A", *rule) for rule in there if rule[:1] == (CHAIN,)]
     families = (4,) if _NO_IPV6 in told.splitlines() else (4, 6)
     wanted = [rule for family in families for rule in _rules(host.barriers, family)]
-    jumps = [rule for rule in there if rule[1] in {"INPUT", "FORWARD"} and rule[-1] == CHAIN]
+    jumps = [rule for rule in there if rule[-1:] == (CHAIN,) and rule[0] in _HOOKS]
     used = sum(any(True for _ in _rules(host.barriers, family)) for family in families)
     if found == wanted and len(jumps) == 2 * used:
         return []
     listed = "; ".join(map(shlex.join, found)) or "none"
     return [f"the rules of {CHAIN} should be {_shown(wanted)}, they are {listed}"]
+
+
+def _words(rule: str) -> Rule:
+    try:
+        return tuple(shlex.split(rule))
+    except ValueError:  # not as iptables writes it
+        return tuple(rule.split())
 
 
 def _shown(rules: Iterable[Rule]) -> str:

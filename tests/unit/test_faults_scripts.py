@@ -9,7 +9,7 @@ from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fedtest.links import barriers, interfaces, passage
@@ -172,6 +172,8 @@ def test_a_host_with_an_ipv6_address_does_need_them(
 
 @QUICK
 @given(st.text())
+@example("-A ")
+@example("-A 'INPUT")
 def test_no_output_of_hosts_is_too_strange(text: str) -> None:
     assert barriers.differences(with_barriers(EVERY[0]), text)
     assert interfaces.differences([(NIC, NIC)], text)
