@@ -20,6 +20,8 @@ from fedtest.comm.inbox import Inbox
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import torch
+
     from fedtest.comm.inbox import Received
     from fedtest.comm.memory import Memory
 
@@ -49,6 +51,8 @@ class Arrivals:
         self.ahead = ahead
         self.memory = memory  # for contents
         self.explain = explain
+        # Where large contents are received, if not in `memory`.
+        self.allocate: Callable[[int, torch.dtype], torch.Tensor] | None = None
         self.lock = threading.Lock()
         self.closing = False
         self._arrived = threading.Condition(self.lock)

@@ -17,7 +17,7 @@ from fedtest.comm.outbox import Outbox
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from fedtest.comm.inbox import Received
     from fedtest.comm.outgoing import Outgoing
@@ -90,6 +90,10 @@ class Endpoint:
                 errors[0].add_note(str(other))
             raise errors[0]
 
+    def receive_in(self, allocate: Callable[[int, torch.dtype], torch.Tensor]) -> None:
+        """Large contents that come are put into what `allocate` gives."""
+        self._arrivals.allocate = allocate
+
     def receive(self, src: int | None, seconds: float) -> Received:
         """The next package from `src` or any rank. Raises PeerError or PackageError."""
         return self._arrivals.receive(src, seconds)
@@ -119,6 +123,10 @@ class Endpoint:
             self._heartbeat.close()
         self._release()
         self.memory.close()
+        # With the group goes the store of rank 0, and its port is free for the next.
+        outboxes.clear()
+        self._outboxes.clear()
+        self.group = self._arrivals.group = None
         if errors:
             for other in errors[1:]:
                 errors[0].add_note(str(other))

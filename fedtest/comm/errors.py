@@ -13,9 +13,14 @@ CommError
 │   ├── DuplicateRank              another process has joined with this rank
 │   ├── WorldSizeError             the ranks do not agree on how many they are
 │   └── RendezvousTimeout          (TimeoutError) says who has joined and who is missing
-└── PeerError                      a transfer with one rank, `peer`, did not complete
-    ├── PeerLost                   it died, was cut off, or has closed its network
-    └── TransferTimeout            (TimeoutError) it was silent for too long
+├── PeerError                      a transfer with one rank, `peer`, did not complete
+│   ├── PeerLost                   it died, was cut off, or has closed its network
+│   └── TransferTimeout            (TimeoutError) it was silent for too long
+└── HierarchyError                 a middle server cannot do its part
+    ├── IdError (ValueError)       an id that there is not, or that the wire cannot carry
+    ├── ProtocolError              a message that means nothing where it came
+    ├── ExitTimeout                (TimeoutError) `ranks` have not answered to Exit in time
+    └── ConnectorLost              one of its two sides, or what started them, has ended early
 
 What Gloo or torch said is in the message and is the error's `__cause__`.
 """
@@ -128,6 +133,40 @@ class TransferTimeout(PeerError, TimeoutError):
         super().__init__(message, peer)
         self.seconds = seconds
         self.part = part
+
+
+class HierarchyError(CommError):
+    """A middle server, or one of its two sides, cannot do its part."""
+
+
+class IdError(HierarchyError, ValueError):
+    """There is no client with this id, or the wire cannot carry the id exactly."""
+
+
+class ProtocolError(HierarchyError):
+    """A message that means nothing where it came, or none where one is due."""
+
+
+class ExitTimeout(HierarchyError, TimeoutError):
+    """The ranks `ranks` have neither answered to Exit nor closed within `seconds`."""
+
+    def __init__(self, message: str, ranks: Sequence[int], seconds: float) -> None:
+        super().__init__(message)
+        self.ranks = tuple(ranks)
+        self.seconds = seconds
+
+
+class ConnectorLost(HierarchyError):
+    """A side of a middle server, or the process that started both, has ended early.
+
+    `upper` and `lower` say what became of the sides; None for one that ended
+    in order, or of which nothing is known.
+    """
+
+    def __init__(self, message: str, upper: str | None = None, lower: str | None = None) -> None:
+        super().__init__(message)
+        self.upper = upper
+        self.lower = lower
 
 
 def one_line(cause: BaseException) -> str:

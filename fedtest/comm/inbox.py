@@ -123,7 +123,10 @@ class Inbox:
         self.part = "content"
         if volume > EAGER_BYTES and not self._arrivals.wait_for_grant(self):
             return None
-        content = self._arrivals.memory.empty(layout.total, DTYPES[header.dtype])
+        allocate = self._arrivals.memory.empty
+        if volume > EAGER_BYTES and self._arrivals.allocate is not None:
+            allocate = self._arrivals.allocate
+        content = allocate(layout.total, DTYPES[header.dtype])
         work = self._post(content)
         if self._arrivals.ahead:
             # What comes next is a header in any case; so its way is not waited for twice.

@@ -15,7 +15,7 @@ from fedtest.comm.errors import ArgumentError, CommError, JoinError, NotConnecte
 from fedtest.comm.rendezvous import Request, join
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     import torch
@@ -91,6 +91,8 @@ class DistNetwork:
         """Bytes of content received and counted."""
         self.interface: str | None = None
         """The interface that Gloo took, once connected."""
+        self.ours: frozenset[int] = frozenset()
+        """The other ranks that have this library, too, once connected."""
         self._endpoint: Endpoint | None = None
         self._closed = False
         self._counting: Any = None
@@ -111,6 +113,7 @@ class DistNetwork:
             )
         )
         self.interface = joined.interface
+        self.ours = joined.ours
         self._counting = threading.Lock()
         self._endpoint = Endpoint(
             joined.group,
@@ -137,11 +140,13 @@ class DistNetwork:
             return
         if self._at_exit is not None:
             self._at_exit.cancel()
+        group = endpoint.group
         try:
             endpoint.close(self._time(timeout))
         finally:
+            processor.forget(endpoint)
             # Not the group of somebody else who came after.
-            if dist.is_initialized() and dist.group.WORLD is endpoint.group:
+            if dist.is_initialized() and dist.group.WORLD is group:
                 dist.destroy_process_group()
             log.info(
                 "closed: rank %d sent %d bytes of content, received %d",
@@ -211,6 +216,10 @@ class DistNetwork:
             [each.code for each in received],
             [each.content for each in received],
         )
+
+    def receive_in(self, allocate: Callable[[int, torch.dtype], torch.Tensor]) -> None:
+        """Have contents of more than 1 MiB received in what `allocate(elements, dtype)` gives."""
+        self._connected().receive_in(allocate)
 
     @property
     def lost(self) -> dict[int, PeerLost]:

@@ -48,7 +48,9 @@ def prepare(
 ) -> Outgoing:
     """Make `content` ready. Raises PackageError.
 
-    A large contiguous tensor is not copied: it must not change until it is sent.
+    A large contiguous tensor is not copied, nor are tensors that lie one after
+    the other, as those of a package that has come do: they must not change
+    until they are sent.
     """
     value = codes.message_code(code).value
     found = tensors.as_list(content)
@@ -61,8 +63,8 @@ def prepare(
         numbers += wire.slices_of(tensor.shape, tensor.numel())
     size = _check(wire.Header(-1, -1, len(numbers), value, kind), numbers, limit)
     slices = wire.int32(numbers)
-    if size > EAGER_BYTES and len(found) == 1:
-        flat = tensors.borrowed(found[0])
+    if size > EAGER_BYTES:
+        flat = tensors.joined(found)
         if flat is not None:
             return Outgoing(value, kind, slices, flat, size)
     flat = tensors.flat(

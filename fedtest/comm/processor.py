@@ -77,3 +77,11 @@ def use(endpoint: Endpoint) -> None:
     global _endpoint  # noqa: PLW0603
     with _lock:
         _endpoint = endpoint
+
+
+def forget(endpoint: Endpoint) -> None:
+    """It is closed: what it holds, the port of rank 0's store included, is let go."""
+    global _endpoint  # noqa: PLW0603
+    with _lock:
+        if _endpoint is endpoint:
+            _endpoint = None

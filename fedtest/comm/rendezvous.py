@@ -79,6 +79,7 @@ class Joined:
     interface: str | None  # that Gloo took
     address: str
     links: dict[int, socket.socket]  # heartbeat connections
+    ours: frozenset[int]  # the other ranks that have this library, too
 
 
 def join(request: Request) -> Joined:
@@ -183,11 +184,19 @@ class _Attempt:
         )
         address = next(iter(interfaces.listening() - before), (self.address, 0))[0]
         try:
-            links = self._link()
+            # Everybody is in the group, so all of ours have registered before.
+            members = self._members()
+            links = self._link(members)
         except (OSError, RuntimeError):
             dist.destroy_process_group()
             raise
-        return Joined(dist.group.WORLD, interfaces.interface_of(address), address, links)
+        return Joined(
+            dist.group.WORLD,
+            interfaces.interface_of(address),
+            address,
+            links,
+            frozenset(members) - {request.rank},
+        )
 
     def _store(self, *, is_master: bool, wait: bool | None = None) -> Any:
         request = self.request
@@ -248,10 +257,8 @@ class _Attempt:
         except RuntimeError:
             self.store_gone = True
 
-    def _link(self) -> dict[int, socket.socket]:
-        """The heartbeat connections, with all of ours that have a heartbeat."""
-        # Everybody is in the group, so all of ours have registered before.
-        members = self._members()
+    def _link(self, members: dict[int, Member]) -> dict[int, socket.socket]:
+        """The heartbeat connections, with all of `members` that have a heartbeat."""
         own = self.request.rank
         links: dict[int, socket.socket] = {}
         if self.listener is not None:

@@ -65,6 +65,44 @@ def borrowed(tensor: torch.Tensor) -> torch.Tensor | None:
     return None
 
 
+def joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """The memory of all of them as it is, flat; None if it is not one piece in order."""
+    if len(tensors) == 1:
+        return borrowed(tensors[0])
+    there = [tensor for tensor in tensors if tensor.numel()]
+    first = there[0]
+    whole = _memory_of(first)
+    end = first.storage_offset()
+    for tensor in there:
+        if (
+            tensor.storage_offset() != end
+            or tensor.dtype is not first.dtype
+            or not tensor.is_contiguous()
+            or tensor.is_neg()
+            or _memory_of(tensor) != whole
+        ):
+            return None
+        end += tensor.numel()
+    begin = first.storage_offset()
+    return first.detach().as_strided((end - begin,), (1,), begin)
+
+
+def _memory_of(tensor: torch.Tensor) -> int:
+    """Where the memory begins that `tensor` is somewhere in."""
+    begin: int = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+    return begin
+
+
+def follows(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether `tensor` begins in memory where `other` ends, and is of its dtype."""
+    return (
+        tensor.dtype is other.dtype
+        and other.is_contiguous()
+        and tensor.storage_offset() == other.storage_offset() + other.numel()
+        and _memory_of(tensor) == _memory_of(other)
+    )
+
+
 def flat(
     tensors: Sequence[torch.Tensor],
     dtype: torch.dtype,

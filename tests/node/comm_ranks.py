@@ -54,7 +54,7 @@ class Ranks:
     ) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join((str(HERE), str(HERE.parents[1])))
         _context.set_forkserver_preload(
-            ["torch", "torch.distributed", "comm_cases", "comm_failures"]
+            ["torch", "torch.distributed", "comm_cases", "comm_failures", "hier_cases"]
         )
         self.lines: list[Connection] = []
         self.processes = []

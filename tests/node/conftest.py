@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,23 @@ def port() -> Iterator[int]:
 
 
 other_port = port  # a second one
+
+
+@pytest.fixture
+def ports() -> Iterator[Callable[[int], list[int]]]:
+    """So many of them."""
+    with ExitStack() as holders:
+
+        def free(count: int) -> list[int]:
+            found = []
+            for _ in range(count):
+                holder = holders.enter_context(socket.socket())
+                holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                holder.bind(("", 0))
+                found.append(holder.getsockname()[1])
+            return found
+
+        yield free
 
 
 @pytest.fixture

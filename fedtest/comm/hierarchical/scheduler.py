@@ -1,0 +1,145 @@
+"""Scheduler: a middle server, which is two connectors in two processes."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+from multiprocessing import Process, current_process  # which is torch.multiprocessing's
+from multiprocessing.connection import Pipe, wait
+from typing import TYPE_CHECKING
+
+from fedtest.comm.errors import ConnectorLost
+from fedtest.comm.hierarchical.connector import EXIT_TIMEOUT, LEAVING, Connector
+from fedtest.comm.hierarchical.lower import ClientConnector
+from fedtest.comm.hierarchical.queue import MessageQueue
+from fedtest.comm.hierarchical.upper import ServerConnector
+from fedtest.comm.hierarchical.watch import OTHER_ENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+    from fedtest.comm.network import DistNetwork
+
+_KILLED = 2.0  # seconds for a process to end when it has been told so by a signal
+
+
+class Scheduler(Process):
+    """A middle server: a client of the server above, the server of the clients below.
+
+    `net_upper`  its network above; its rank there is not 0
+    `net_lower`  its network below, where it is rank 0
+    `mode`, `first_id`, `origins`  as for ClientConnector
+    `exit_timeout`  seconds that the clients' answers to Exit may take
+    `server_connector`, `client_connector`  what makes the two sides: the
+                 classes, or subclasses of them that do something else with what
+                 comes
+
+    Either `start` and `join` it, or call `run`, which raises ConnectorLost if a
+    side has not ended in order; as a process it then ends with 1 and says so.
+    """
+
+    def __init__(
+        self,
+        net_upper: DistNetwork,
+        net_lower: DistNetwork,
+        *,
+        mode: str = "LOCAL",
+        first_id: int = 0,
+        origins: bool = False,
+        exit_timeout: float = EXIT_TIMEOUT,
+        server_connector: Callable[..., ServerConnector] = ServerConnector,
+        client_connector: Callable[..., ClientConnector] = ClientConnector,
+    ) -> None:
+        super().__init__()
+        self.net_upper = net_upper
+        self.net_lower = net_lower
+        self.mode = mode
+        self.first_id = first_id
+        self.origins = origins
+        self.exit_timeout = exit_timeout
+        self.server_connector = server_connector
+        self.client_connector = client_connector
+
+    def run(self) -> None:
+        """Start both sides and wait until they have ended. Raises ConnectorLost."""
+        mine = current_process() is self
+        try:
+            self._run()
+        except ConnectorLost as error:
+            if mine:
+                raise SystemExit(f"{self.name}: {error}") from None
+            raise
+        except KeyboardInterrupt:
+            if mine:
+                raise SystemExit(128 + signal.SIGINT) from None
+            raise
+
+    def _run(self) -> None:
+        up, down = MessageQueue(), MessageQueue()
+        upper = self.server_connector(self.net_upper, down, up, exit_timeout=self.exit_timeout)
+        lower = self.client_connector(
+            self.net_lower,
+            up,
+            down,
+            mode=self.mode,
+            first_id=self.first_id,
+            origins=self.origins,
+            exit_timeout=self.exit_timeout,
+        )
+        sides: list[Connector] = [upper, lower]
+        lifeline = Pipe(duplex=False)
+        reports: list[Connection] = []
+        try:
+            for each in sides:
+                each.lifeline = lifeline
+                report, each.report = Pipe(duplex=False)
+                reports.append(report)
+                each.start()
+            for queue in (up, down):
+                queue.close()
+            lifeline[0].close()
+            for each in sides:
+                if each.report is not None:
+                    each.report.close()
+            wait([each.sentinel for each in sides])
+            # When one has ended, the other has its own deadline.
+            with suppress(OSError):
+                lifeline[1].send_bytes(OTHER_ENDED)
+            self._join(sides, self.exit_timeout + 2 * LEAVING)
+        finally:
+            lifeline[1].close()
+            self._join([each for each in sides if each.pid], self.exit_timeout + 2 * LEAVING)
+            stuck = [each for each in sides if each.pid and each.is_alive()]
+            for each in stuck:
+                each.kill()
+                each.join(_KILLED)
+        above, below = (
+            _what_became_of(each, report) for each, report in zip(sides, reports, strict=True)
+        )
+        if above or below:
+            raise ConnectorLost(
+                "; ".join(
+                    f"{each.side}: {what}"
+                    for each, what in zip(sides, (above, below), strict=True)
+                    if what
+                ),
+                above,
+                below,
+            )
+
+    def _join(self, sides: list[Connector], seconds: float) -> None:
+        for each in sides:
+            each.join(seconds)
+
+
+def _what_became_of(side: Connector, report: Connection) -> str | None:
+    """In words, if it did not end in order."""
+    if side.exitcode == 0:
+        return None
+    with suppress(EOFError, OSError):
+        if report.poll():
+            return str(report.recv())
+    if side.exitcode is not None and side.exitcode < 0:
+        return f"process {side.pid} was ended by {signal.Signals(-side.exitcode).name}"
+    return f"process {side.pid} ended with {side.exitcode}"

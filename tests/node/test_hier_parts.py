@@ -1,0 +1,236 @@
+"""What middle servers are made of: ids on the wire, their mapping, the queue between two sides."""
+
+import gc
+import multiprocessing
+import os
+import queue
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedtest import comm
+from fedtest.comm import IdError, MessageCode, tensors
+from fedtest.comm.hierarchical import Coordinator, MessageQueue, put_ids, take_ids
+from fedtest.comm.hierarchical.ids import decode, encode, plain_limit
+
+DTYPES = st.sampled_from(comm.DTYPES)
+IDS = st.lists(
+    st.integers(0, 2**63 - 1)
+    | st.sampled_from([0, 127, 128, 2047, 2048, 2049, 32768, 2**24 + 1, 2**31, 2**53 + 1])
+)
+
+
+@given(IDS, DTYPES)
+def test_ids_come_back_as_they_were_whatever_the_dtype(ids: list[int], dtype: torch.dtype) -> None:
+    payload = torch.tensor([1, 2]).to(dtype)
+    content = put_ids(ids, payload)
+    assert all(each.dtype is dtype for each in content)
+    flat = tensors.flat(content, dtype, strict=True)  # as it crosses the wire
+    first = flat[: content[0].numel()].view(content[0].shape)
+    assert take_ids([first, payload]) == (ids, [payload])
+
+
+@pytest.mark.parametrize("dtype", comm.DTYPES)
+def test_plain_ids_are_fedlabs_and_end_before_the_first_that_could_be_another(
+    dtype: torch.dtype,
+) -> None:
+    limit = plain_limit(dtype)
+    last = encode([0, limit - 1], dtype)
+    assert last.shape == (2,)
+    assert [int(each) for each in last] == [0, limit - 1]
+    if limit < 2**63:
+        assert encode([limit], dtype).dim() == 2
+
+
+@pytest.mark.parametrize(
+    ("tensor", "most"),
+    [
+        (torch.tensor([2049.0]).half(), 0),  # 2,048 by now
+        (torch.tensor([0.5]), 0),
+        (torch.tensor([-1]), 0),
+        (torch.tensor([float("nan")]), 0),
+        (torch.tensor([float("inf")]), 0),
+        (torch.tensor([300]).to(torch.int8), 300),  # 44 by now
+        (torch.tensor([[1.0, 2.0, 3.0]]), 0),
+        (torch.tensor(1), 0),
+    ],
+)
+def test_what_are_no_ids_or_may_have_been_others_is_refused(
+    tensor: torch.Tensor, most: int
+) -> None:
+    with pytest.raises(IdError):
+        decode(tensor, most=most)
+
+
+@pytest.mark.parametrize("wrong", [[-1], [2**63]])
+def test_what_can_be_no_id_is_not_sent(wrong: list[int]) -> None:
+    with pytest.raises(IdError, match="is no id"):
+        encode(wrong, torch.float32)
+
+
+def test_a_coordinator_maps_ids_to_ranks_and_their_own() -> None:
+    coordinator = Coordinator({1: 10, 2: 0, 3: 5})
+    assert coordinator.total == 15
+    assert coordinator.map_id(9) == (1, 9)
+    assert coordinator.map_id(10) == (3, 0)
+    assert coordinator.map_id_list([12, 0, 3, 14]) == {3: [2, 4], 1: [0, 3]}
+    assert coordinator(12) == (3, 2)
+    assert coordinator([12]) == {3: [2]}
+    assert coordinator.id_of(3, 2) == 12
+    coordinator.switch()
+    assert coordinator.mode == "GLOBAL"
+    assert coordinator.map_id(12) == (3, 12)
+    assert coordinator.id_of(3, 12) == 12
+    assert list(coordinator.ids(2)) == []
+    coordinator.switch()
+    assert coordinator.map_id(12) == (3, 2)
+
+
+def test_a_coordinator_below_one_with_global_ids_begins_where_it_is_told() -> None:
+    coordinator = Coordinator({1: 2, 2: 2}, "GLOBAL", first=40)
+    assert coordinator.map_id_list([40, 43]) == {1: [40], 2: [43]}
+    assert coordinator.ids() == range(40, 44)
+    for outside in (39, 44, 0):
+        with pytest.raises(IdError, match="rank 1: 40 to 41, rank 2: 42 to 43"):
+            coordinator.map_id(outside)
+    with pytest.raises(comm.ArgumentError, match="LOCAL and GLOBAL"):
+        Coordinator({}, "local")
+    with pytest.raises(IdError):
+        coordinator.id_of(1, 42)
+
+
+def test_tensors_of_a_package_are_sent_from_where_they_are() -> None:
+    whole = torch.rand(20)
+    parts = [whole[2:5], whole[5:11].view(2, 3), whole[11:11], whole[11:20]]
+    found = tensors.joined(parts)
+    assert found is not None
+    assert found.data_ptr() == parts[0].data_ptr()
+    assert torch.equal(found, whole[2:])
+    assert tensors.joined([parts[1], parts[0]]) is None
+    assert tensors.joined([parts[0], torch.rand(3)]) is None
+    assert tensors.joined([whole.view(4, 5).t()[:1], whole[4:]]) is None
+
+
+# The queue.
+
+
+@pytest.fixture
+def between() -> Iterator[MessageQueue]:
+    made = MessageQueue(items=4, limit=1 << 20)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("elements", [0, 1, 1000, 50_000, 300_000])
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_message_arrives_whole(between: MessageQueue, elements: int, shared: bool) -> None:
+    make = between.empty if shared else lambda size, dtype: torch.empty(size, dtype=dtype)
+    payload = [make(elements, torch.float32).fill_(2), torch.tensor(7), torch.zeros(2, 0, 3)]
+    payload.append(torch.arange(6).view(2, 3).t())
+    between.put((3, MessageCode.SetUp, payload))
+    sender, code, got = between.get(timeout=5)
+    assert (sender, code) == (3, MessageCode.SetUp)
+    assert [(g.dtype, g.shape) for g in got] == [(p.dtype, p.shape) for p in payload]
+    assert all(torch.equal(g, p) for g, p in zip(got, payload, strict=True))
+    got[0] += 1  # it can be written to
+
+
+def test_what_lies_in_shared_memory_is_not_copied(between: MessageQueue) -> None:
+    tensor = between.empty(100_000, torch.float32).fill_(1)
+    between.put([tensor[10:20], tensor])
+    part, whole = between.get(timeout=5)
+    tensor[15] = 9
+    assert part[5] == whole[15] == 9
+
+
+def test_memory_is_used_again_when_nobody_sees_it_on_either_side(between: MessageQueue) -> None:
+    addresses = set()
+    for _ in range(20):
+        tensor = between.empty(100_000, torch.float32)
+        addresses.add(tensor.data_ptr())
+        between.put(tensor)
+        del tensor
+        got = between.get(timeout=5)
+        del got
+    assert len(addresses) == 1
+    kept = []
+    for number in range(5):  # what is held stays as it is
+        between.put(between.empty(100_000, torch.float32).fill_(number))
+        kept.append(between.get(timeout=5))
+    assert [int(each[0]) for each in kept] == [0, 1, 2, 3, 4]
+
+
+def test_it_holds_so_many_messages_and_so_many_bytes(between: MessageQueue) -> None:
+    for number in range(4):
+        between.put_nowait(number)
+    with pytest.raises(queue.Full):
+        between.put(4, timeout=0.01)
+    assert [between.get_nowait() for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(queue.Empty):
+        between.get(timeout=0.01)
+    between.put(torch.zeros(1 << 19))  # larger than the limit, but alone
+    with pytest.raises(queue.Full):
+        between.put(torch.zeros(1), timeout=0.01)
+    assert between.get().numel() == 1 << 19
+    between.put(torch.zeros(1))
+
+
+def test_who_waits_for_room_goes_on_when_there_is(between: MessageQueue) -> None:
+    def put() -> None:
+        for number in range(200):
+            between.put((number, torch.full((20_000,), number)), timeout=30)
+
+    thread = threading.Thread(target=put)
+    thread.start()
+    for number in range(200):
+        got, tensor = between.get(timeout=30)
+        assert got == number == tensor[-1]
+    thread.join()
+
+
+def _other(to: MessageQueue, back: MessageQueue, how: str) -> None:
+    to.only_get()
+    back.only_put()
+    tensor = to.get(timeout=60)
+    back.put(tensor + 1)
+    if how == "killed":
+        os.kill(os.getpid(), 9)
+    back.put("last")
+    back.close()
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("how", ["closes", "killed"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_the_end_of_the_other_process_is_noticed_after_its_last_message(
+    method: str, how: str
+) -> None:
+    before = set(Path("/dev/shm").iterdir())
+    to, back = MessageQueue(), MessageQueue()
+    context = multiprocessing.get_context(method)
+    process = context.Process(target=_other, args=(to, back, how))
+    process.start()
+    to.only_put()
+    back.only_get()
+    large = to.empty(1_000_000, torch.float64).fill_(1)
+    to.put(large)
+    got = back.get(timeout=60)
+    assert got.unique().tolist() == [2.0]
+    if how == "closes":
+        assert back.get(timeout=60) == "last"
+    with pytest.raises(EOFError):
+        back.get(timeout=60)
+    process.join(60)
+    with pytest.raises(BrokenPipeError):
+        to.put("more")
+    assert process.exitcode == (-9 if how == "killed" else 0)
+    del got, large
+    gc.collect()
+    assert set(Path("/dev/shm").iterdir()) <= before  # nothing of it has a name
+    to.close()
+    back.close()
