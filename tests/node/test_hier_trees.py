@@ -14,7 +14,7 @@ Run = Callable[..., Ranks]
 
 @pytest.mark.parametrize("mode", ["LOCAL", "GLOBAL"])
 def test_each_rank_is_sent_its_own_ids_and_the_payload_as_it_was(
-    ranks: Run, port: int, other_port: int, mode: str
+    ranks: Run, other_port: int, mode: str
 ) -> None:
     """Clients of 2, 0 and 3,000 ids: 2,049 does not fit into float16, nor 128 into int8."""
     results = ranks(cases.down, 5, other_port, mode, [2, 0, 3000]).results()
@@ -41,7 +41,7 @@ def test_each_rank_is_sent_its_own_ids_and_the_payload_as_it_was(
 
 @pytest.mark.parametrize("origins", [False, True])
 def test_what_comes_from_below_goes_up_unchanged_and_in_order(
-    ranks: Run, port: int, other_port: int, origins: bool
+    ranks: Run, other_port: int, origins: bool
 ) -> None:
     seen, _, *sent = ranks(cases.up, 4, other_port, origins).results()
     # The clients stand for 2 and 3.
@@ -59,7 +59,7 @@ def test_what_comes_from_below_goes_up_unchanged_and_in_order(
     assert len(seen) == 2 * len(contents())
 
 
-def test_it_ends_a_hundred_times_in_a_row(ranks: Run, port: int, other_port: int) -> None:
+def test_it_ends_a_hundred_times_in_a_row(ranks: Run, other_port: int) -> None:
     before = set(Path("/dev/shm").iterdir())
     times = 100
     running = ranks(cases.often, 4, other_port, times)
@@ -73,16 +73,14 @@ def test_it_ends_a_hundred_times_in_a_row(ranks: Run, port: int, other_port: int
     assert set(Path("/dev/shm").iterdir()) <= before
 
 
-def test_averaging_in_a_few_lines(ranks: Run, port: int, other_port: int) -> None:
+def test_averaging_in_a_few_lines(ranks: Run, other_port: int) -> None:
     (found, volume), *_ = ranks(cases.averages, 5, other_port).results()
     # The mean of number + 1, + 2, + 3, doubled.
     assert found == [[2.0 * (number + 2)] for number in range(3)]
     assert volume == 3 * 500_000 * 4
 
 
-def test_a_slow_top_holds_up_the_clients_not_the_memory(
-    ranks: Run, port: int, other_port: int
-) -> None:
+def test_a_slow_top_holds_up_the_clients_not_the_memory(ranks: Run, other_port: int) -> None:
     messages, elements = 40, 4_000_000  # 16 MB each: 640 MB
     running = ranks(cases.slow, 3, other_port, messages, elements)
     sent = 0
@@ -101,7 +99,7 @@ def test_a_slow_top_holds_up_the_clients_not_the_memory(
 
 
 def test_connectors_work_with_queues_of_torch_without_a_scheduler(
-    ranks: Run, port: int, other_port: int
+    ranks: Run, other_port: int
 ) -> None:
     shapes, codes, _ = ranks(cases.queues_of_torch, 3, other_port).results()
     assert [tuple(shape) for shape in shapes] == [(500_000,), (3,)]
