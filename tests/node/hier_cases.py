@@ -34,7 +34,7 @@ CODES = [code for code in MessageCode if code not in {MessageCode.Exit, MessageC
 
 
 def network(port: int, size: int, rank: int, **options: Any) -> DistNetwork:
-    options.setdefault("timeout", 120.0)
+    options.setdefault("timeout", 60.0)
     return DistNetwork(("127.0.0.1", port), size, rank, "lo", **options)
 
 
@@ -308,8 +308,7 @@ def life(here: Here, lower: int, options: dict[str, Any]) -> Any:
             here.say("set up")
             found = failure(lambda: here.say(_news(net)))
             if found["kind"] is None:
-                rest = [each for each in coordinator.ids() if each not in here.wait()]
-                if rest:
+                if set(here.wait()) < set(coordinator.ids()):
                     send_to(net, coordinator.ids(), torch.ones(2), CODES[1], 1)
                     assert net.recv(1)[1] is CODES[1]
                 ask_to_exit(net)

@@ -1,0 +1,218 @@
+"""Middle servers whose parts, clients or servers end early: who is told what, and that all end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hier_cases as cases
+import pytest
+from comm_ranks import DEADLINE, Ranks
+from hier_cases import CODES, MIDDLE, TOP
+
+Run = Callable[..., Ranks]
+SOON = 30.0  # seconds within which everybody knows, on a busy machine
+UPPER, LOWER = 0, 1  # in which order a scheduler starts its sides
+
+
+def children(pid: int) -> list[int]:
+    """The processes that `pid` has started, in order."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (task / "children").read_text(encoding="ascii").split())
+    return found
+
+
+def await_gone(pids: list[int]) -> None:
+    """Wait until those processes are no more."""
+    deadline = time.monotonic() + SOON
+    for pid in pids:
+        while _state(pid) not in {"", "Z"}:
+            assert time.monotonic() < deadline, f"process {pid} is still there"
+
+
+def _state(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return text.rpartition(")")[2].split()[0]
+
+
+@pytest.fixture
+def life(ranks: Run, other_port: int) -> tuple[Ranks, list[int]]:
+    """A tree that is set up, and the processes of its middle server's sides."""
+    running = ranks(cases.life, 4, other_port, {})
+    assert running.heard(TOP) == "set up"
+    sides = children(running.processes[MIDDLE].pid)
+    assert len(sides) == 2
+    return running, sides
+
+
+def told(running: Ranks, rank: int) -> list[Any]:
+    """What a client has been told; it has ended in order."""
+    seen = running.heard(rank)
+    assert running.result(rank)["kind"] is None
+    return [code for code, _, _ in seen]
+
+
+def test_a_client_dies_the_top_is_told_its_ids_and_the_others_go_on(
+    life: tuple[Ranks, list[int]],
+) -> None:
+    running, sides = life
+    running.kill(2)  # of 2 ids
+    assert running.heard(TOP) == (1, "Exit", [0, 1])
+    running.tell(TOP, [0, 1])
+    assert told(running, 3) == [CODES[1].name, "Exit"]
+    assert running.result(TOP)["kind"] is None
+    assert running.result(MIDDLE)["kind"] is None
+    await_gone(sides)
+
+
+def test_the_top_dies_and_the_clients_are_told(life: tuple[Ranks, list[int]]) -> None:
+    running, sides = life
+    began = time.monotonic()
+    running.kill(TOP)
+    for rank in (2, 3):
+        assert told(running, rank) == ["Exit"]
+    found = running.result(MIDDLE)
+    assert time.monotonic() - began < SOON
+    assert found["kind"] == "ConnectorLost"
+    assert "the upper side: PeerLost: rank 0 is gone" in found["text"]
+    assert found["lower"] is None
+    await_gone(sides)
+
+
+@pytest.mark.parametrize("which", [UPPER, LOWER])
+def test_a_side_dies_and_the_other_ends_with_an_error_that_names_it(
+    life: tuple[Ranks, list[int]], which: int
+) -> None:
+    running, sides = life
+    os.kill(sides[which], signal.SIGKILL)
+    found = running.result(MIDDLE)
+    assert found["kind"] == "ConnectorLost"
+    dead, other = ("upper", "lower") if which == UPPER else ("lower", "upper")
+    assert found[dead] == f"process {sides[which]} was ended by SIGKILL"
+    assert found[other] == f"ConnectorLost: the {dead} side of the middle server is gone"
+    if which == UPPER:
+        for rank in (2, 3):
+            assert told(running, rank) == ["Exit"]
+        seen = running.result(TOP)
+        assert (seen["kind"], seen["peer"]) == ("PeerLost", 1)
+    else:
+        for rank in (2, 3):
+            seen = running.result(rank)
+            assert (seen["kind"], seen["peer"]) == ("PeerLost", 0)
+        assert running.heard(TOP) == (1, "Exit", [0, 1, 2, 3, 4])
+    await_gone(sides)
+
+
+def test_the_scheduler_dies_and_both_sides_tell_theirs_and_end(
+    life: tuple[Ranks, list[int]],
+) -> None:
+    running, sides = life
+    running.kill(MIDDLE)
+    assert running.heard(TOP) == (1, "Exit", [0, 1, 2, 3, 4])
+    for rank in (2, 3):
+        assert told(running, rank) == ["Exit"]
+    await_gone(sides)
+
+
+def test_the_whole_middle_server_dies_and_both_ends_name_it(
+    life: tuple[Ranks, list[int]],
+) -> None:
+    running, sides = life
+    for pid in (running.processes[MIDDLE].pid, *sides):
+        os.kill(pid, signal.SIGKILL)
+    for rank, peer in ((TOP, 1), (2, 0), (3, 0)):
+        seen = running.result(rank)
+        assert (seen["kind"], seen["peer"], seen["closed"]) == ("PeerLost", peer, False)
+    await_gone(sides)
+
+
+def test_a_client_that_does_not_answer_to_exit_is_named_in_time(
+    ranks: Run, other_port: int
+) -> None:
+    running = ranks(cases.silent_client, 4, other_port)
+    found = running.result(MIDDLE)
+    assert found["kind"] == "ConnectorLost"
+    assert "ExitTimeout: rank 1 below has not answered to Exit within 1 s" in found["text"]
+    assert running.result(TOP) == (1, "Exit", None)
+    for rank in (2, 3):  # 3 has closed without an answer, which is one
+        running.result(rank)
+
+
+def test_an_id_that_there_is_not_ends_it_in_order(ranks: Run, other_port: int) -> None:
+    top, middle, client = ranks(cases.wrong_id, 3, other_port).results()
+    assert "the lower side: IdError: there is no client 7" in middle["text"]
+    assert top == (1, "Exit", [0])
+    assert [code for code, _, _ in client] == ["Exit"]
+
+
+@pytest.mark.parametrize("what", ["killed", "terminated"])
+def test_no_orphan_stays_while_it_waits_for_others_to_join(
+    ranks: Run, other_port: int, what: str
+) -> None:
+    running = ranks(cases.starts_and, 1, other_port, what)
+    scheduler = running.heard(0)
+    sides: list[int] = []
+    deadline = time.monotonic() + DEADLINE
+    while len(sides) < 2:
+        assert time.monotonic() < deadline
+        sides = children(scheduler)
+    os.kill(scheduler, signal.SIGKILL if what == "killed" else signal.SIGTERM)
+    await_gone([scheduler, *sides])
+
+
+PROGRAM = """
+import sys
+from fedtest.comm import DistNetwork
+from fedtest.comm.hierarchical import Scheduler
+
+if __name__ == "__main__":
+    upper, lower = map(int, sys.argv[1:])
+    middle = Scheduler(
+        DistNetwork(("127.0.0.1", upper), 2, 1, "lo", timeout=60),
+        DistNetwork(("127.0.0.1", lower), 2, 0, "lo", timeout=60),
+    )
+    middle.start()
+    print("started", middle.pid, flush=True)
+    # Here the interpreter ends, and waits for the middle server.
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_orphan_stays_when_the_interpreter_ends(
+    ports: Callable[[int], list[int]], tmp_path: Path, how: signal.Signals
+) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    command = [sys.executable, str(file), *map(str, ports(2))]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        scheduler = int(process.stdout.readline().split()[1])
+        sides: list[int] = []
+        deadline = time.monotonic() + DEADLINE
+        while len(sides) < 2:
+            assert time.monotonic() < deadline
+            sides = children(scheduler)
+        if how is signal.SIGINT:  # as a terminal does
+            os.killpg(process.pid, how)
+        else:
+            process.send_signal(how)
+        if how is not signal.SIGINT:
+            os.kill(scheduler, signal.SIGTERM)
+        await_gone([process.pid, scheduler, *sides])
+        process.wait(SOON)
