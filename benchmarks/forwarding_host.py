@@ -30,7 +30,7 @@ CODE = MessageCode.ParameterUpdate
 
 
 def network(port: int, rank: int) -> DistNetwork:
-    return DistNetwork(("127.0.0.1", port), 2, rank, "lo", timeout=20)
+    return DistNetwork(("127.0.0.1", port), 2, rank, "lo", timeout=120)
 
 
 def middle(way: str, upper: int, lower: int) -> None:
