@@ -29,6 +29,7 @@ LOOK = 0.5
 """Seconds after which who waits for a message looks whether it still should."""
 LEAVING = 5.0
 """Seconds for what is said to others after an error."""
+_JOINING = 1.0  # seconds to end for a side that has not been set up: it has nobody to tell
 EXIT_TIMEOUT = 60.0
 
 Message = tuple[int | None, MessageCode, Any]
@@ -197,14 +198,14 @@ class Connector(Process):
 
     def _parent_gone(self) -> float:
         self.fail(ConnectorLost("what had started the middle server has ended, or has ended it"))
-        return self.exit_timeout + 2 * LEAVING if self._dealing else LEAVING
+        return self.exit_timeout + 2 * LEAVING if self._dealing else _JOINING
 
     def _other_ended(self) -> float | None:
         """While this side communicates, the queue says so, and better."""
         if self._dealing:
             return None
         self.fail(ConnectorLost(f"{self.other_side} of the middle server is gone"))
-        return LEAVING
+        return _JOINING
 
     def _start_dealing(self) -> None:
         self._dealing = True

@@ -168,7 +168,7 @@ def middle(given: argparse.Namespace) -> int:
         network(given),
         mode=given.mode,
         first_id=given.first_id,
-        origins=True,
+        origins=not given.plain,
     ).run()
     values.report("ended", "in order")
     return 0
@@ -219,7 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{prefix}ethernet")
     parser.add_argument("--mode", default="GLOBAL", choices=("LOCAL", "GLOBAL"))
     parser.add_argument("--first-id", type=int, default=0)
-    parser.add_argument("--average", action="store_true")
+    parser.add_argument("--average", action="store_true", help="the middle averages")
+    parser.add_argument("--plain", action="store_true", help="nothing in front of what goes up")
     parser.add_argument("--stands-for", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--until-gone", type=int, default=0)
