@@ -9,10 +9,11 @@ It is rank 1 of the two above, and rank 0 of its clients.
 from __future__ import annotations
 
 import argparse
+import sys
 
 import torch
 
-from fedtest.comm import DistNetwork, MessageCode
+from fedtest.comm import CommError, DistNetwork, MessageCode
 from fedtest.comm.hierarchical import ClientConnector, Scheduler
 
 
@@ -47,13 +48,16 @@ def main() -> None:
         parser.add_argument(f"--{side}-ethernet")
     parser.add_argument("--clients", type=int, required=True, help="how many ranks are below")
     given = parser.parse_args()
-    Scheduler(
-        DistNetwork(given.upper, 2, 1, given.upper_ethernet),
-        DistNetwork(given.lower, given.clients + 1, 0, given.lower_ethernet),
-        mode="GLOBAL",
-        origins=True,
-        client_connector=Averaging,
-    ).run()
+    try:
+        Scheduler(
+            DistNetwork(given.upper, 2, 1, given.upper_ethernet),
+            DistNetwork(given.lower, given.clients + 1, 0, given.lower_ethernet),
+            mode="GLOBAL",
+            origins=True,
+            client_connector=Averaging,
+        ).run()
+    except CommError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
 
 
 if __name__ == "__main__":

@@ -125,7 +125,14 @@ def up(here: Here, lower: int, origins: bool) -> Any:
         return [digest([c] if isinstance(c, torch.Tensor) else c) for c in sent]
 
 
-def often(here: Here, lower: int, times: int) -> Any:
+def nothing_left(before: set[Path]) -> None:
+    """Wait until there is nothing in /dev/shm that was not there: other tests use it, too."""
+    deadline = time.monotonic() + DEADLINE
+    while not set(Path("/dev/shm").iterdir()) <= before:
+        assert time.monotonic() < deadline
+
+
+def often(here: Here, lower: int, times: int, method: str = "fork") -> Any:
     """The whole life of a middle server, so often; the processes but its own stay the same."""
     middles = []
     for number in range(times):
@@ -140,6 +147,7 @@ def often(here: Here, lower: int, times: int) -> Any:
                 ask_to_exit(net, range(2))
         elif here.rank == MIDDLE:
             middle = scheduler(here, lower, 2)
+            multiprocessing.set_start_method(method, force=True)
             middle.start()
             middle.join(DEADLINE)
             middles.append(middle.exitcode)
@@ -339,6 +347,18 @@ def silent_client(here: Here, lower: int) -> Any:
         if here.rank == 2:
             failure(lambda: net.recv(0))
     return None
+
+
+def no_top(here: Here, lower: int) -> Any:
+    """Clients and their middle server, but nobody above."""
+    if here.rank == TOP:
+        return None
+    if here.rank == MIDDLE:
+        multiprocessing.set_start_method("fork", force=True)
+        above = network(here.port, 2, 1, timeout=3.0)
+        return failure(Scheduler(above, network(lower, 2, 0)).run)
+    with client(here, lower, 1) as net:
+        return serve(net)
 
 
 def wrong_id(here: Here, lower: int) -> Any:

@@ -146,6 +146,13 @@ def test_a_client_that_does_not_answer_to_exit_is_named_in_time(
         running.result(rank)
 
 
+def test_clients_are_told_that_there_is_nobody_above(ranks: Run, other_port: int) -> None:
+    _, middle, client = ranks(cases.no_top, 3, other_port).results()
+    assert middle["upper"].startswith("RendezvousTimeout: joining as rank 1 of 2")
+    assert middle["lower"] is None
+    assert [code for code, _, _ in client] == ["Exit"]
+
+
 def test_an_id_that_there_is_not_ends_it_in_order(ranks: Run, other_port: int) -> None:
     top, middle, client = ranks(cases.wrong_id, 3, other_port).results()
     assert "the lower side: IdError: there is no client 7" in middle["text"]

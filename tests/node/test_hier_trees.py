@@ -70,7 +70,17 @@ def test_it_ends_a_hundred_times_in_a_row(ranks: Run, other_port: int) -> None:
             assert running.heard(rank) == "ended"
         running.tell(TOP)
     assert running.results()[MIDDLE] == [0] * times
-    assert set(Path("/dev/shm").iterdir()) <= before
+    cases.nothing_left(before)
+
+
+def test_its_processes_need_not_be_forked(ranks: Run, other_port: int) -> None:
+    running = ranks(cases.often, 4, other_port, 1, "spawn")
+    for rank in (1, 2, 3):
+        running.tell(rank)
+    for rank in range(4):
+        assert running.heard(rank) == "ended"
+    running.tell(TOP)
+    assert running.results()[MIDDLE] == [0]
 
 
 def test_averaging_in_a_few_lines(ranks: Run, other_port: int) -> None:
