@@ -270,17 +270,20 @@ def queues_of_torch(here: Here, lower: int) -> Any:
         return None
 
 
-def levels(here: Here, ports: list[int], mode: str, origins: bool) -> Any:
+def levels(here: Here, ports: list[int], mode: str, origins: bool, dying: bool = False) -> Any:
     """Top, a middle server, two middle servers under it, each with a client: 0 1 2 3 4 5.
 
-    Process 4 stands for two clients, 5 for one.
+    Process 4 stands for two clients, 5 for one, and may be killed.
     """
     high, left, right = ports
     if here.rank == TOP:
         with network(here.port, 2, 0) as net:
             coordinator = hear_clients(net)
             found = []
-            for each in range(coordinator.total):
+            if dying:
+                here.say("set up")
+                found.append(_news(net))
+            for each in range(coordinator.total - dying):
                 send_to(net, [each], torch.tensor([each], dtype=torch.float16), CODES[1], 1)
                 sender, code, payload = net.recv(1)
                 ids, payload = origin(coordinator, sender, payload)

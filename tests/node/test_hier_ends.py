@@ -134,6 +134,20 @@ def test_the_whole_middle_server_dies_and_both_ends_name_it(
     await_gone(sides)
 
 
+def test_a_client_dies_two_levels_down_and_the_top_knows_which(
+    ranks: Run, ports: Callable[[int], list[int]]
+) -> None:
+    running = ranks(cases.levels, 6, ports(3), "LOCAL", True, True)
+    assert running.heard(TOP) == "set up"
+    running.kill(5)  # the client of id 2
+    news, *found = running.result(TOP)
+    assert news == (1, "Exit", [2])
+    assert [ids for ids, *_ in found] == [[0, 1], [0, 1]]
+    for middle in (1, 2, 3):
+        running.result(middle)
+    assert running.result(4) == [[0], [1], []]
+
+
 def test_a_client_that_does_not_answer_to_exit_is_named_in_time(
     ranks: Run, other_port: int
 ) -> None:
