@@ -51,8 +51,7 @@ class Arrivals:
         self.ahead = ahead
         self.memory = memory  # for contents
         self.explain = explain
-        # Where large contents are received, if not in `memory`.
-        self.allocate: Callable[[int, torch.dtype], torch.Tensor] | None = None
+        self.allocate: Callable[[int, torch.dtype], torch.Tensor] = memory.empty  # for large ones
         self.lock = threading.Lock()
         self.closing = False
         self._arrived = threading.Condition(self.lock)

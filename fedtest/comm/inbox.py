@@ -123,9 +123,8 @@ class Inbox:
         self.part = "content"
         if volume > EAGER_BYTES and not self._arrivals.wait_for_grant(self):
             return None
-        allocate = self._arrivals.memory.empty
-        if volume > EAGER_BYTES and self._arrivals.allocate is not None:
-            allocate = self._arrivals.allocate
+        large = volume > EAGER_BYTES
+        allocate = self._arrivals.allocate if large else self._arrivals.memory.empty
         content = allocate(layout.total, DTYPES[header.dtype])
         work = self._post(content)
         if self._arrivals.ahead:
@@ -173,4 +172,7 @@ class Inbox:
         return numbers[:count]
 
     def _post(self, buffer: torch.Tensor) -> Any:
-        return self._arrivals.group.recv([buffer], self.peer, TAG)
+        group = self._arrivals.group
+        if group is None:
+            raise RuntimeError("the network is closed")
+        return group.recv([buffer], self.peer, TAG)

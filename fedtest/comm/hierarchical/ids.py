@@ -54,7 +54,7 @@ def decode(tensor: torch.Tensor, *, most: int = 0) -> list[int]:
     can be, or of a float in which they were rounded.
     """
     dtype = tensor.dtype
-    if tensor.dim() == 2 and tensor.shape[1] * dtype.itemsize == _WIDE:
+    if tensor.dim() == 2 and tensor.shape[1] * tensor.element_size() == _WIDE:
         ids: list[int] = tensor.clone().view(-1).view(torch.int64).tolist()
     elif tensor.dim() == 1:
         values = tensor.tolist()

@@ -29,6 +29,7 @@ from fedtest.comm.hierarchical.connector import (
 )
 from fedtest.comm.hierarchical.ids import check_known, decode, encode, put_ids, take_ids
 from fedtest.comm.hierarchical.setup import hear_clients, origin
+from fedtest.comm.tensors import follows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,13 +214,10 @@ class ClientConnector(Connector):
         """`told` in front of `rest`: where the ids from above were, so that nothing is copied."""
         own = encode(told, before.dtype)
         check_known(self._network, own, rank)
-        if rest and rest[0].dtype is before.dtype and own.numel() <= before.numel():
+        if rest and follows(rest[0], before) and own.numel() <= before.numel():
             end = before.storage_offset() + before.numel()
-            same = before.untyped_storage().data_ptr() == rest[0].untyped_storage().data_ptr()
-            if same and before.is_contiguous() and rest[0].storage_offset() == end:
-                steps = (own.shape[1], 1) if own.dim() > 1 else (1,)
-                place = before.as_strided(own.shape, steps, end - own.numel())
-                own = place.copy_(own)
+            steps = (own.shape[1], 1) if own.dim() > 1 else (1,)
+            own = before.as_strided(own.shape, steps, end - own.numel()).copy_(own)
         return [own, *rest]
 
     def _send(

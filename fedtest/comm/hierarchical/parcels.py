@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fedtest.comm import codes
+from fedtest.comm.memory import item_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +86,7 @@ class _Unpickler(pickle.Unpickler):
             count *= size
         if not count:
             return torch.empty(shape, dtype=dtype)
-        tensor = whole[at : at + count * dtype.itemsize].view(dtype)
+        tensor = whole[at : at + count * item_size(dtype)].view(dtype)
         return tensor if len(shape) == 1 else tensor.view(shape)
 
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from fedtest.comm.memory import item_size
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -60,7 +62,7 @@ class Segments:
 
     def empty(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
         """So many elements, in a segment."""
-        size = elements * dtype.itemsize
+        size = elements * item_size(dtype)
         with self._lock:
             self._collect()
             tensor = self._tensor(self._find(size) or self._make(size))
