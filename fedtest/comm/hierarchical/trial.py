@@ -225,7 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--until-gone", type=int, default=0)
     parser.add_argument("--elements", type=int, default=500_000)
-    parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--timeout", type=float, default=120.0)
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     try:
