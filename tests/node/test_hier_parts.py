@@ -195,6 +195,7 @@ def test_who_waits_for_room_goes_on_when_there_is(between: MessageQueue) -> None
 
 
 def _other(to: MessageQueue, back: MessageQueue, how: str) -> None:
+    torch.set_num_threads(1)  # threads of OpenMP do not survive a fork
     to.only_get()
     back.only_put()
     tensor = to.get(timeout=60)
