@@ -103,15 +103,14 @@ def length(piece: slice) -> int:
     return int(piece.stop - piece.start)
 
 
-def shard(count: int, rank: int, world_size: int, seed: int) -> Tensor:
-    """The indices of the samples that `rank` trains on, int64: its part of a shuffle of all."""
-    shuffled = torch.randperm(count, generator=_generator("shards", seed))
+def shard(count: int, rank: int, world_size: int, seed: int, epoch: int) -> Tensor:
+    """The indices of the samples that `rank` trains on in `epoch`, int64, in their order.
+
+    Its part of a shuffle of all that is the same on every rank, and another in
+    every epoch.
+    """
+    shuffled = torch.randperm(count, generator=_generator("shards", seed, epoch))
     return shuffled[part(count, rank, world_size)]
-
-
-def order(count: int, rank: int, seed: int, epoch: int) -> Tensor:
-    """In which order `rank` goes through its `count` samples in `epoch`, int64."""
-    return torch.randperm(count, generator=_generator("order", seed, rank, epoch))
 
 
 def steps(count: int, world_size: int, batch_size: int) -> int:

@@ -1,92 +1,126 @@
-"""Becoming a member of the process group, and leaving it."""
+"""The process group: becoming a member, transfers that say who is to blame, and leaving."""
 
-import os
-import socket
-import sys
-import threading
-from collections.abc import Iterator
+from __future__ import annotations
+
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from torch import distributed as dist
 
-from fedtest.ring.errors import JoinError, one_line
-from fedtest.ring.options import Options
+from fedtest.comm import rendezvous
+from fedtest.ring import old_torch
+from fedtest.ring.errors import PeerError, RankLost, RankSilent, one_line
+from fedtest.ring.watch import NOBODY, Blame, Watch
 
-INTERFACE = "GLOO_SOCKET_IFNAME"  # read by torch when the group is made
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Tensor = Any  # torch.Tensor; torch has no types where this is checked
+Work = Any
+
+_TAG = 0
+_FINDING_OUT = 2.0  # seconds of the time-out, at most, for finding out who is to blame
+_SHARE = 0.4  # of the time-out, at most
+_ASKING = 0.7  # of that; the rest is for a last checkpoint
+
+
+class Group:
+    """`size` ranks of which this is `rank`; transfers of contiguous tensors between them.
+
+    One that does not complete raises PeerError within `timeout` seconds; the
+    group is of no use afterwards.
+    """
+
+    def __init__(self, group: Any, watch: Watch, timeout: float) -> None:
+        self.group = group
+        self.rank: int = group.rank()
+        self.size: int = group.size()
+        self._watch = watch
+        self._grace = min(_FINDING_OUT, _SHARE * timeout)
+        self.patience = timedelta(seconds=timeout - self._grace)
+
+    def start_send(self, tensor: Tensor, to: int, phase: str) -> Work:
+        """Begin to send; the tensor must not change, nor the handle be dropped, before `wait`."""
+        try:
+            return self.group.send([tensor], to, _TAG)
+        except RuntimeError as error:
+            raise self.error(to, "sending to", phase, error) from error
+
+    def start_receive(self, tensor: Tensor, source: int, phase: str) -> Work:
+        """Begin to receive; the same holds."""
+        try:
+            return self.group.recv([tensor], source, _TAG)
+        except RuntimeError as error:
+            raise self.error(source, "receiving from", phase, error) from error
+
+    def wait_sent(self, work: Work, to: int, phase: str) -> None:
+        self._watch.waiting_for = to
+        try:
+            work.wait(self.patience)
+        except RuntimeError as error:
+            raise self.error(to, "sending to", phase, error) from error
+
+    def wait_received(self, work: Work, source: int, phase: str) -> None:
+        self._watch.waiting_for = source
+        try:
+            work.wait(self.patience)
+        except RuntimeError as error:
+            raise self.error(source, "receiving from", phase, error) from error
+
+    def send(self, tensor: Tensor, to: int, phase: str) -> None:
+        self.wait_sent(self.start_send(tensor, to, phase), to, phase)
+
+    def receive(self, tensor: Tensor, source: int, phase: str) -> None:
+        self.wait_received(self.start_receive(tensor, source, phase), source, phase)
+
+    def error(self, peer: int, action: str, phase: str, cause: RuntimeError) -> PeerError:
+        """The error for a failed transfer with `peer` (-1: with all)."""
+        found = self._watch.blame(peer, _ASKING * self._grace)
+        kind = RankSilent if found.silent else RankLost
+        whom = "" if peer == NOBODY else f" rank {peer}"
+        return kind(phase, found.rank, found.why, f"{action}{whom} failed: {one_line(cause)}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Who joins, where, and by which interface (None: Gloo chooses)."""
+
+    host: str  # rank 0's
+    port: int
+    rank: int
+    size: int
+    interface: str | None
+    join_timeout: float  # seconds
+    timeout: float  # seconds, for each transfer
 
 
 @contextmanager
-def joined(options: Options) -> Iterator[None]:
-    """The process group of `options`, over Gloo, for as long as the block lasts.
+def joined(place: Place) -> Iterator[tuple[Group, str | None]]:
+    """The group, for as long as the block lasts, and the interface that Gloo took.
 
-    `options.timeout` bounds each wait inside: for rank 0's store, for peers,
-    and later for every transfer. Raises JoinError with torch's own text.
-    Some waits in torch have no bound of their own (rank 0's port held by a
-    program that accepts and stays silent) or five times the one asked for (a
-    peer that disagrees on the world size): after twice the timeout this
-    process says so and ends with status 1, for nothing can interrupt them.
+    Raises the JoinErrors of the communication library.
     """
-    if options.gloo_socket_ifname is not None:
-        os.environ[INTERFACE] = options.gloo_socket_ifname
-    overdue = threading.Timer(2 * options.timeout, _end, (options,))
-    overdue.daemon = True
-    overdue.start()
-    try:
-        _join(options)
-    except (RuntimeError, ValueError, OSError) as error:
-        raise JoinError(f"{_where(options)}: {one_line(error)}{_hint(options)}") from error
-    finally:
-        overdue.cancel()
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
-
-
-def _join(options: Options) -> None:
-    try:
-        _initialise(options)
-    except RuntimeError as error:
-        # Debian builds torch without libuv, yet rank 0's store asks for it by
-        # default and is refused before it listens: ask for the other one.
-        if "without libuv" not in str(error) or "USE_LIBUV" in os.environ:
-            raise
-        os.environ["USE_LIBUV"] = "0"
-        _initialise(options)
-
-
-def _initialise(options: Options) -> None:
-    dist.init_process_group(
-        "gloo",
-        init_method=options.init_method,
-        rank=options.rank,
-        world_size=options.world_size,
-        timeout=timedelta(seconds=options.timeout),
+    old_torch.allow()
+    member = rendezvous.join(
+        rendezvous.Request(
+            place.host,
+            place.port,
+            place.size,
+            place.rank,
+            place.interface,
+            place.join_timeout,
+            heartbeat=True,
+        )
     )
-
-
-def interface() -> str | None:
-    """The name Gloo was given, by option or environment; None if it chooses."""
-    return os.environ.get(INTERFACE) or None
-
-
-def _where(options: Options) -> str:
-    me = f"rank {options.rank} of {options.world_size}"
-    return f"joining as {me} at {options.init_method} over {interface() or 'any interface'}"
-
-
-def _hint(options: Options) -> str:
-    name = interface()
-    here = [entry for _, entry in socket.if_nameindex()]
-    if name is not None and not set(name.split(",")) <= set(here):
-        return f"; this machine has no interface {name!r}, it has {', '.join(here)}"
-    if options.rank == 0:
-        return "; is the port free here, and were all ranks started with the same world size?"
-    return "; does rank 0 run, can it be reached there, and do all ranks agree on the world size?"
-
-
-def _end(options: Options) -> None:
-    said = f"{_where(options)}: not joined after {2 * options.timeout:g} s{_hint(options)}"
-    print(f"fedtest.ring: {said}", file=sys.stderr, flush=True)  # noqa: T201
-    os._exit(1)
+    watch = Watch(place.rank, member.links, place.timeout)
+    blamed = None
+    try:
+        yield Group(member.group, watch, place.timeout), member.interface
+    except PeerError as error:
+        blamed = Blame(error.rank, error.why, isinstance(error, RankSilent))
+        raise
+    finally:
+        watch.close(blamed)
+        dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""The network: a small CNN of 56,000 parameters, and its values as one buffer."""
+"""The network: a small CNN of 56,000 parameters, and what tells two of them apart."""
 
 import hashlib
 from typing import Any
@@ -35,24 +35,6 @@ def build(seed: int) -> Module:
         nn.Flatten(),
     )
     return layers.to(memory_format=torch.channels_last)
-
-
-def flat_gradients(model: Module) -> Tensor:
-    """One float32 buffer that every parameter's `grad` is from now on a view of.
-
-    What the backward pass writes is then ready to be sent, without a copy. To
-    clear the gradients, zero the buffer: setting them to None cuts the tie. A
-    parameter that takes no part in a loss has gradient zero, not none.
-    """
-    parameters = list(model.parameters())
-    flat = torch.zeros(sum(parameter.numel() for parameter in parameters))
-    start = 0
-    for parameter in parameters:
-        end = start + parameter.numel()
-        # Laid out as the parameter is (without gaps), which autograd wants.
-        parameter.grad = flat[start:end].as_strided(parameter.shape, parameter.stride())
-        start = end
-    return flat
 
 
 def digest(model: Module) -> str:

@@ -1,149 +1,189 @@
-"""One rank's work: join, train its shard in step with the others, evaluate, report."""
+"""One rank's work: look, join, train in step with the others, evaluate, report."""
 
-import math
+from __future__ import annotations
+
+import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
-from fedtest.ring import data, model
-from fedtest.ring.exchange import Exchange, TwoRing
-from fedtest.ring.group import interface, joined
-from fedtest.ring.options import Options
+from fedtest.comm import RendezvousTimeout, interfaces
+from fedtest.ring import agreement, checkpoint, data, exchanges, model, plot, preflight
+from fedtest.ring.errors import CheckpointError, PeerError
+from fedtest.ring.group import Group, Place, joined
+from fedtest.ring.options import AUTOMATIC, CHECKPOINTS, Options
+from fedtest.ring.progress import Log, Metrics, Row
+from fedtest.ring.torchrun import meeting
+from fedtest.ring.training import Training, evaluate
 from fedtest.values import report
 
-Tensor = Any
-Module = Any
+if TYPE_CHECKING:
+    from pathlib import Path
 
-PROGRESS = 10  # steps between two lines of progress
-MOMENTUM = 0.9
-RISE = 0.1  # of all steps: the learning rate rises, then falls to zero
-EVALUATED_AT_ONCE = 500  # images
+    from fedtest.ring.checkpoint import State
+
+Tensor = Any
 
 
 def run(options: Options) -> None:
-    """Train as `options` say; progress and values on standard output. Raises RingError."""
+    """Train as `options` say; progress and values on standard output.
+
+    Raises RingError, and CommError if this rank cannot join.
+    """
     # One thread: servers share a machine in a testbed, the CNN is too small to
     # gain from more, and sums come out the same whatever the number of cores.
     torch.set_num_threads(1)
-    # Before joining: a download may take longer than peers wait for a message.
-    images, digits = data.load(options.data, train=True)
-    test = data.load(options.data, train=False)
-    own = data.shard(len(images), options.rank, options.world_size, options.seed)
-    samples = data.normalised(images[own]), digits[own]
-    network = model.build(options.seed)
-    _say(
-        f"rank={options.rank} world_size={options.world_size} "
-        f"interface={(options.gloo_socket_ifname or interface()) or 'any'} "
-        f"init_method={options.init_method} "
-        f"train_images={len(own)}/{len(images)} test_images={len(test[0])} "
-        f"parameters={sum(p.numel() for p in network.parameters())} "
-        f"batch_size={options.batch_size} torch={torch.__version__}"
-    )
-    with joined(options):
-        _say(f"joined rank={options.rank} world_size={options.world_size}")
-        exchange = TwoRing(options.rank, options.world_size)
-        train(options, network, samples, len(images), exchange)
-        accuracy = evaluate(options, network, test, exchange)
-    if interface():
-        report("interface", interface())
-    report("test_accuracy", accuracy)
-    report("params_sha256", model.digest(network))
+    with Log(options.log_file) as say:
+        _Rank(options, say).run()
 
 
-def train(
-    options: Options,
-    network: Module,
-    samples: tuple[Tensor, Tensor],
-    count: int,
-    exchange: Exchange,
-) -> None:
-    """Train `network` in place on `samples`, this rank's of `count`.
+class _Rank:
+    """What a rank has before it joins, and what it does then."""
 
-    Momentum SGD. In every step all ranks apply the mean gradient over all the
-    samples that all of them took: a rank weighs its sum of losses by
-    world_size / samples of all, and the exchange divides by world_size.
-    """
-    images, digits = samples
-    steps = data.steps(count, options.world_size, options.batch_size)
-    flat = model.flat_gradients(network)
-    optimizer = torch.optim.SGD(network.parameters(), lr=0.0, momentum=MOMENTUM, nesterov=True)
-    progress = _Progress()
-    done = 0
-    for epoch in range(1, options.epoch + 1):
-        order = data.order(len(digits), options.rank, options.seed, epoch)
-        for step in range(steps):
-            chosen = order[data.batch(len(digits), step, steps)]
-            together = data.batch_over_all(count, options.world_size, step, steps)
-            flat.zero_()
-            if len(chosen):
-                wanted = digits[chosen]
-                guessed = network(images[chosen])
-                loss = nn.functional.cross_entropy(guessed, wanted, reduction="sum")
-                (loss * (options.world_size / together)).backward()
-                progress.add(loss, guessed, wanted)
-            exchange.average(flat, f"epoch {epoch} step {done + 1}")
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(options, done, steps * options.epoch)
-            optimizer.step()
-            done += 1
-            if done % PROGRESS == 0 or step == steps - 1:
-                _say(f"epoch={epoch} step={done} {progress.take()}")
+    def __init__(self, options: Options, say: Log) -> None:
+        self.options = options
+        self.say = say
+        self.directory = _checkpoint_directory(options, say)
+        # Before joining: a download may take longer than others wait.
+        self.samples = data.load(options.data, train=True)
+        self.test = data.load(options.data, train=False)
+        self.network = model.build(options.seed)
+        if options.model_path is not None:
+            self.network.load_state_dict(checkpoint.read_model(options.model_path, self.network))
+        self.own = self._own_state()
+        self.training = Training(options, self.network, self.samples)
+        self.accuracy: float | None = None
 
-
-def learning_rate(options: Options, step: int, steps: int) -> float:
-    """The rate in `step` (from 0) of `steps`: a straight rise to the peak, a straight fall.
-
-    The peak grows with the root of the world size, as the noise in the
-    gradient falls with it: N ranks take N times the samples in a step.
-    """
-    rise = max(1, round(RISE * steps))
-    fall = max(1, steps - rise)
-    peak = options.lr * math.sqrt(options.world_size)
-    return peak * min((step + 1) / rise, (steps - step) / fall, 1.0)
-
-
-def evaluate(
-    options: Options, network: Module, test: tuple[Tensor, Tensor], exchange: Exchange
-) -> float:
-    """The share of all test images that is recognised; each rank looks at its part of them."""
-    images, digits = test
-    mine = data.part(len(digits), options.rank, options.world_size)
-    right = torch.zeros(1, dtype=torch.int64)
-    with torch.no_grad():
-        for start in range(mine.start, mine.stop, EVALUATED_AT_ONCE):
-            some = slice(start, min(start + EVALUATED_AT_ONCE, mine.stop))
-            guessed = network(data.normalised(images[some])).argmax(1)
-            right += (guessed == digits[some]).sum()
-    exchange.total(right, "evaluation")
-    return int(right) / len(digits)
-
-
-class _Progress:
-    """Loss, accuracy and speed of this rank since they were last taken."""
-
-    def __init__(self) -> None:
-        self._clear()
-
-    def add(self, loss: Tensor, guessed: Tensor, wanted: Tensor) -> None:
-        self.loss += float(loss.detach())
-        self.right += int((guessed.detach().argmax(1) == wanted).sum())
-        self.samples += len(wanted)
-
-    def take(self) -> str:
-        samples, seconds = max(1, self.samples), time.monotonic() - self.since
-        text = (
-            f"loss={self.loss / samples:.4f} accuracy={self.right / samples:.4f} "
-            f"samples_per_s={self.samples / seconds:.0f}"
+    def run(self) -> None:
+        options = self.options
+        own = data.part(len(self.samples[1]), options.rank, options.world_size)
+        self.say(
+            f"rank={options.rank} world_size={options.world_size} "
+            f"interface={options.gloo_socket_ifname or interfaces_variable() or 'any'} "
+            f"init_method={options.init_method} "
+            f"train_images={data.length(own)}/{len(self.samples[1])} "
+            f"test_images={len(self.test[1])} "
+            f"parameters={sum(p.numel() for p in self.network.parameters())} "
+            f"batch_size={options.batch_size} exchange={options.exchange} "
+            f"torch={torch.__version__}"
         )
-        self._clear()
-        return text
+        try:
+            with joined(self._place()) as (group, interface):
+                self.say(
+                    f"joined rank={options.rank} world_size={options.world_size} "
+                    f"interface={interface}"
+                )
+                self._train(group)
+        except RendezvousTimeout as error:
+            if error.missing:
+                raise
+            note = f"{error}; {preflight.firewall_hint()}"
+            raise RendezvousTimeout(note, error.joined, error.missing) from error
+        except PeerError:
+            # The others know by now why this rank ends.
+            if self.directory is not None:
+                checkpoint.write(self.directory, self.training.state())
+                self.say(f"checkpoint: step {self.training.done}, in {self.directory}")
+            raise
+        if interface is not None:
+            report("interface", interface)
+        report("test_accuracy", self.accuracy)
+        report("params_sha256", model.digest(self.network))
 
-    def _clear(self) -> None:
-        self.loss, self.right, self.samples = 0.0, 0, 0
-        self.since = time.monotonic()
+    def _place(self) -> Place:
+        """Where to join, after a look at what may be in the way."""
+        options, say = self.options, self.say
+        began = time.monotonic()
+        host, port = options.address
+        master = preflight.resolve(host, options.rank)
+        asked = options.gloo_socket_ifname
+        if asked == AUTOMATIC and AUTOMATIC not in preflight.networks():
+            asked = preflight.proposed(master)
+        preflight.look(say, master, asked or interfaces_variable(), options.world_size)
+        if asked is not None:
+            interfaces.check(asked)
+        host, port = meeting(host, port, options.rank, options.join_timeout)
+        if options.rank == 0:
+            interfaces.check_own(host)
+            preflight.port_is_free(host, port)
+        else:
+            preflight.wait_for_master(say, host, port, options.join_timeout)
+        left = max(1.0, options.join_timeout - (time.monotonic() - began))
+        return Place(host, port, options.rank, options.world_size, asked, left, options.timeout)
+
+    def _own_state(self) -> State | None:
+        if not self.options.resume:
+            return None
+        if self.directory is None:
+            raise CheckpointError("--resume: there is no directory with checkpoints")
+        path = self.directory / checkpoint.STATE
+        return checkpoint.read_state(path, self.network) if path.exists() else None
+
+    def _train(self, group: Group) -> None:
+        options, training = self.options, self.training
+        digest = model.digest(self.network)
+        source = agreement.agree(options, group, digest, self.own).source
+        if source is not None:
+            state = agreement.newest(group, source, self.own, self.network)
+            agreement.fits(state, options)
+            training.go_on_from(state)
+            self.say(f"resumed epoch={training.epoch} step={training.done} from=rank{source}")
+        # Every rank tells how it goes; the file and the picture are rank 0's.
+        metrics = Metrics(self.directory if options.rank == 0 else None, training.done)
+        exchange = exchanges.make(options.exchange, group)
+
+        def progress(row: Row) -> None:
+            self.say(row.line())
+            metrics.add(row)
+
+        try:
+            while not training.finished:
+                training.run_epoch(exchange, progress, self._stepped)
+                epoch = training.epoch
+                phase = f"evaluation after epoch {epoch}"
+                self.accuracy = evaluate(options, self.network, self.test, exchange, phase)
+                self.say(f"epoch={epoch} test_accuracy={self.accuracy:.4f}")
+                metrics.evaluated(epoch, training.done, self.accuracy)
+                training.epoch, training.step = epoch + 1, 0
+                if self.directory is not None:
+                    checkpoint.write(self.directory, training.state())
+            if self.accuracy is None:  # resumed where all was done
+                self.accuracy = evaluate(options, self.network, self.test, exchange, "evaluation")
+        finally:
+            self._draw(metrics)
+
+    def _draw(self, metrics: Metrics) -> None:
+        if self.options.rank == 0 and self.directory is not None and metrics.rows:
+            title = (
+                f"{self.options.world_size} ranks, exchange {self.options.exchange}"
+                f"{', overlapped' if self.options.overlap else ''}"
+            )
+            self.say(plot.draw(self.directory, metrics.rows, title))
+
+    def _stepped(self) -> None:
+        every = self.options.checkpoint_every
+        if self.directory is not None and every and self.training.done % every == 0:
+            checkpoint.write(self.directory, self.training.state())
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - standard output is where progress goes
+def interfaces_variable() -> str | None:
+    """The name Gloo was given by the environment; None if it chooses."""
+    return os.environ.get(interfaces.VARIABLE) or None
+
+
+def _checkpoint_directory(options: Options, say: Log) -> Path | None:
+    """Where checkpoints go; found out now, not after an epoch. Raises CheckpointError."""
+    directory = options.checkpoint_dir or CHECKPOINTS
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        trial = directory / f".trial.{os.getpid()}.{options.rank}"
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        said = f"{directory} cannot be written: {error.strerror or error}"
+        if options.checkpoint_dir is not None or options.resume:
+            raise CheckpointError(said) from error
+        say(f"no checkpoints: {said}")
+        return None
+    return directory
