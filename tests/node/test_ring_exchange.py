@@ -1,15 +1,118 @@
-"""The two rings over real Gloo: the right mean, the same bits, in the order of the text."""
+"""The exchanges over real Gloo: the right mean, and the same bits on every rank."""
 
-import json
-from pathlib import Path
+from __future__ import annotations
 
-import exchange_rank
-import numpy as np
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
 import pytest
+import ring_cases as cases
 import torch
-from ranks import Start, finish
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ring_cases import Backward, Values
 
-SCRIPT = str(Path(exchange_rank.__file__))
+from fedtest.ring.options import EXCHANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from comm_ranks import Ranks
+
+TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
+WORLDS = range(1, 9)
+EXAMPLES = settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
+def asked(running: Ranks, task: object) -> list[Any]:
+    for rank in range(len(running.processes)):
+        running.tell(rank, task)
+    return [running.heard(rank) for rank in range(len(running.processes))]
+
+
+def ended(running: Ranks) -> None:
+    for rank in range(len(running.processes)):
+        running.tell(rank)
+    running.results()
+
+
+@pytest.mark.parametrize("size", WORLDS)
+def test_every_exchange_adds_up_and_gives_all_ranks_the_same_bits(
+    ranks: Callable[..., Ranks], size: int
+) -> None:
+    running = ranks(cases.serve, size)
+
+    @EXAMPLES
+    @given(
+        length=st.one_of(st.integers(0, 40), st.integers(0, 9000), st.just(100_003)),
+        dtype=st.sampled_from([*TOLERANCE, torch.int64]),
+        seed=st.integers(0, 1000),
+        segment=st.sampled_from([64, 1000, 1 << 14, 1 << 20]),
+        depth=st.integers(2, 4),
+    )
+    def adds_up(length: int, dtype: torch.dtype, seed: int, segment: int, depth: int) -> None:
+        if segment < 1 << 14:
+            length = min(length, 9000)
+        for name in EXCHANGES:
+            task = Values(name, length, dtype, seed, segment, depth)
+            heard = asked(running, task)
+            assert len({sha for sha, _ in heard}) == 1, task
+            got = torch.tensor(heard[0][1], dtype=dtype)
+            parts = torch.stack([task.of(rank) for rank in range(size)])
+            if not dtype.is_floating_point:
+                assert torch.equal(got, parts.sum(0))
+                continue
+            scale = parts.double().abs().sum(0)
+            error = (got.double() - parts.double().sum(0)).abs()
+            assert bool((error <= TOLERANCE[dtype] * scale).all()), task
+
+    adds_up()
+    ended(running)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_gradients_are_those_of_one_process_on_all_samples(
+    ranks: Callable[..., Ranks], size: int
+) -> None:
+    """With ranks that have no samples, parameters without elements, or without a part."""
+    running = ranks(cases.serve, size)
+
+    @EXAMPLES
+    @given(
+        counts=st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any),
+        dtype=st.sampled_from([*TOLERANCE]),
+        seed=st.integers(0, 1000),
+        bucket=st.sampled_from([1, 100, 1 << 20]),
+    )
+    def agrees(counts: list[int], dtype: torch.dtype, seed: int, bucket: int) -> None:
+        shas = {}
+        for name, overlap in (*((name, False) for name in EXCHANGES), ("chunked", True)):
+            task = Backward(name, dtype, seed, tuple(counts), bucket, overlap)
+            heard = asked(running, task)
+            assert len({sha for sha, _ in heard}) == 1, task
+            shas[name, overlap] = heard[0][0]
+            model = task.model()
+            task.loss(model, torch.cat(task.samples())).backward()
+            scale = max(float(p.grad.abs().max()) for p in model.parameters() if p.grad is not None
+                        and p.numel())  # fmt: skip
+            for key, parameter in model.named_parameters():
+                if not parameter.requires_grad:
+                    continue
+                wanted = parameter.grad if parameter.grad is not None else torch.zeros(5)
+                got = torch.tensor(heard[0][1][key], dtype=dtype).view(parameter.shape)
+                close = torch.allclose(got, wanted.to(dtype), 0, TOLERANCE[dtype] * scale)
+                assert close, (task, key)
+        assert shas["chunked", False] == shas["chunked", True]
+
+    agrees()
+    ended(running)
 
 
 def expected_moves(rank: int, size: int) -> list[str]:
@@ -27,32 +130,30 @@ def expected_moves(rank: int, size: int) -> list[str]:
     return first + second
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, 8])
-def test_every_rank_gets_the_mean_and_the_same_bits(start: Start, port: int, size: int) -> None:
-    status, out, err = finish([start([SCRIPT, str(size), str(port)])])[0]
-    assert status == 0, err
-    results = json.loads(out)
-    assert len(results) == size
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_the_two_rings_move_as_they_are_described(ranks: Callable[..., Ranks], size: int) -> None:
+    found = ranks(cases.moves, size).results()
+    assert found == [expected_moves(rank, size) for rank in range(size)]
 
-    for rank, result in enumerate(results):
-        assert result["averages"] == results[0]["averages"]
-        assert result["counts"] == [sum(range(size)), size * 2**40 + sum(range(size))]
-        assert result["moves"] == expected_moves(rank, size)
 
-    for dtype, kind, tolerance in (
-        (torch.float32, np.float32, 1e-5),
-        (torch.float64, np.float64, 1e-12),
-    ):
-        for length in exchange_rank.SIZES:
-            raw = bytes.fromhex(results[0]["averages"][f"{dtype} {length}"])
-            got = torch.from_numpy(np.frombuffer(raw, kind).copy())
-            parts = [exchange_rank.values(rank, length, dtype) for rank in range(size)]
-            # One process adding in the ring's order has the same bits ...
-            total = parts[0].clone()
-            for part in parts[1:]:
-                total = total + part
-            assert torch.equal(got, total / size)
-            # ... and the mean in double precision is within rounding.
-            mean = torch.stack(parts).double().mean(0)
-            scale = torch.stack(parts).double().abs().sum(0)
-            assert bool(((got.double() - mean).abs() <= tolerance * scale).all())
+TIMEOUT = 4.0
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_every_other_rank_names_the_one_that_is_gone(
+    ranks: Callable[..., Ranks], exchange: str, how: signal.Signals
+) -> None:
+    running = ranks(cases.until_it_fails, 4, exchange, 20_000, TIMEOUT)
+    for rank in range(4):
+        assert running.heard(rank) == "running"
+    began = time.monotonic()
+    os.kill(running.processes[1].pid or 0, how)
+    for rank in (0, 2, 3):
+        kind, blamed, phase, text = running.result(rank)
+        assert blamed == 1, text
+        assert kind == ("RankLost" if how == signal.SIGKILL else "RankSilent"), text
+        assert phase.startswith("step ")
+        assert "rank 1 " in text
+    # On an idle machine within the time-out; this one may be busy.
+    assert time.monotonic() - began < TIMEOUT + 10

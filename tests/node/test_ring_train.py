@@ -12,7 +12,6 @@ from ranks import Start, finish
 
 from fedtest import values
 from fedtest.ring import model, train
-from fedtest.ring.exchange import TwoRing
 from fedtest.ring.options import Options, parse
 
 

@@ -1,0 +1,160 @@
+"""What the ranks of test_ring_*.py do, each a function of Here."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from fedtest.ring import exchanges
+from fedtest.ring.errors import PeerError
+from fedtest.ring.exchanges import Chunked, TwoRing
+from fedtest.ring.gradients import Gradients, overlapping
+from fedtest.ring.group import Group, Place, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from comm_ranks import Here
+
+
+@dataclass(frozen=True)
+class Values:
+    """Something to add up: each rank's own values, drawn from `seed`."""
+
+    exchange: str
+    size: int
+    dtype: torch.dtype
+    seed: int
+    segment: int = 1 << 20
+    depth: int = 3
+
+    def of(self, rank: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(self.seed * 1000 + rank)
+        values = torch.randn(self.size, generator=generator, dtype=torch.float64)
+        return (values * 10 ** (self.seed % 5)).to(self.dtype)
+
+
+@dataclass(frozen=True)
+class Backward:
+    """Gradients of a model that has a parameter without elements, and one without a part."""
+
+    exchange: str
+    dtype: torch.dtype
+    seed: int
+    counts: tuple[int, ...]  # samples, by rank
+    bucket: int
+    overlap: bool = False
+
+    def model(self) -> nn.Module:
+        torch.manual_seed(self.seed)
+        return Odd().to(self.dtype)
+
+    def samples(self) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(self.seed)
+        total = torch.randn(sum(self.counts), 6, generator=generator, dtype=torch.float64)
+        return list(total.to(self.dtype).split(self.counts))
+
+    def loss(self, model: nn.Module, samples: torch.Tensor) -> torch.Tensor:
+        return model(samples).square().sum() / sum(self.counts)
+
+
+class Odd(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 17)
+        self.nothing = nn.Parameter(torch.zeros(0, 3))
+        self.unused = nn.Parameter(torch.ones(5))
+        self.frozen = nn.Parameter(torch.ones(4), requires_grad=False)
+        self.second = nn.Linear(17, 3)
+
+    def forward(self, samples: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.tanh(self.first(samples))) + self.nothing.sum()
+
+
+@contextmanager
+def group_of(here: Here, timeout: float = 60.0) -> Iterator[Group]:
+    place = Place("127.0.0.1", here.port, here.rank, here.size, "lo", 60.0, timeout)
+    with joined(place) as (group, interface):
+        assert interface == "lo"
+        yield group
+
+
+def serve(here: Here) -> None:
+    """Do what the test says, one thing after the other, until it says None."""
+    with group_of(here) as group:
+        while (task := here.wait()) is not None:
+            here.say(values(group, task) if isinstance(task, Values) else backward(group, task))
+
+
+def values(group: Group, task: Values) -> Any:
+    """The digest of the total's bytes; from rank 0 the total itself, too."""
+    exchange = exchanges.make(task.exchange, group)
+    if isinstance(exchange, Chunked):
+        exchange = Chunked(group, task.segment, task.depth)
+    flat = task.of(group.rank)
+    exchange.total(flat, "test")
+    return digest(flat), flat.tolist() if group.rank == 0 else None
+
+
+def backward(group: Group, task: Backward) -> Any:
+    model = task.model()
+    gradients = Gradients(model, task.bucket)
+    exchange = exchanges.make(task.exchange, group)
+    own = task.samples()[group.rank]
+    for _ in range(2):  # the second time in the same memory
+        gradients.clear()
+        with overlapping(gradients, exchange, wanted=task.overlap) as overlap:
+            if overlap is not None:
+                overlap.begin("test")
+            if len(own):
+                (task.loss(model, own) * group.size).backward()
+            if overlap is not None:
+                overlap.end()
+            else:
+                gradients.average(exchange, "test")
+    found = {name: p.grad.tolist() for name, p in model.named_parameters() if p.requires_grad}
+    return digest(gradients.flat), found if group.rank == 0 else None
+
+
+def digest(flat: torch.Tensor) -> str:
+    return hashlib.sha256(flat.numpy().tobytes()).hexdigest()
+
+
+def moves(here: Here) -> list[str]:
+    """What a rank sends and receives in a two-ring, in order."""
+    found: list[str] = []
+
+    class Recording(Group):
+        def send(self, tensor: Any, to: int, phase: str) -> None:
+            found.append(f"send {to}")
+            super().send(tensor, to, phase)
+
+        def receive(self, tensor: Any, source: int, phase: str) -> None:
+            super().receive(tensor, source, phase)
+            found.append(f"recv {source}")
+
+    with group_of(here) as group:
+        group.__class__ = Recording
+        TwoRing(group).total(torch.ones(3), "test")
+    return found
+
+
+def until_it_fails(here: Here, exchange: str, size: int, timeout: float) -> Any:
+    """Exchange for ever; the error of each rank that is left."""
+    try:
+        with group_of(here, timeout) as group:
+            chosen = exchanges.make(exchange, group)
+            flat = torch.zeros(size)
+            chosen.total(flat, "first")
+            here.say("running")
+            number = 0
+            while True:
+                number += 1
+                chosen.total(flat, f"step {number}")
+    except PeerError as error:
+        return type(error).__name__, error.rank, error.phase, str(error)
