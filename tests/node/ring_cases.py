@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
+import io
+import os
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
+from fedtest import values as fedtest_values
 from fedtest.ring import exchanges
+from fedtest.ring.__main__ import main
 from fedtest.ring.errors import PeerError
 from fedtest.ring.exchanges import Chunked, TwoRing
 from fedtest.ring.gradients import Gradients, overlapping
 from fedtest.ring.group import Group, Place, joined
+
+ROOT = Path(__file__).parents[2]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,3 +165,42 @@ def until_it_fails(here: Here, exchange: str, size: int, timeout: float) -> Any:
                 chosen.total(flat, f"step {number}")
     except PeerError as error:
         return type(error).__name__, error.rank, error.phase, str(error)
+
+
+def trains(here: Here, *more: str, environment: dict[str, str] | None = None) -> Any:
+    """`python -m fedtest.ring` on this rank: exit status, values, standard output and error."""
+    os.environ.update(environment or {})
+    own = ["--init-method", f"tcp://127.0.0.1:{here.port}", "--gloo_socket_ifname", "lo"]
+    own += ["--rank", str(here.rank), "--world-size", str(here.size)]
+    words = [word.replace("{rank}", str(here.rank)) for word in more]
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            status = main([*(own if "--init-method" not in more else []), *words])
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+    found = dict(filter(None, map(fedtest_values.parse, out.getvalue().splitlines())))
+    return status, found, out.getvalue(), err.getvalue()
+
+
+class _Stopped(Exception):
+    pass
+
+
+def stops_after(here: Here, steps: int, *more: str) -> int:
+    """The same, but every rank ends after so many steps, without another checkpoint."""
+    from fedtest.ring.train import _Rank
+
+    whole = _Rank._stepped
+
+    def stepped(rank: _Rank) -> None:
+        whole(rank)
+        if rank.training.done == steps:
+            raise _Stopped
+
+    _Rank._stepped = stepped
+    try:
+        trains(here, *more)
+    except _Stopped:
+        return steps
+    return 0

@@ -16,23 +16,18 @@ COUNTS = [(60_000, 1), (60_000, 4), (60_000, 7), (13, 4), (3, 5)]
 
 @pytest.mark.parametrize(("count", "world_size"), COUNTS)
 def test_shards_are_disjoint_complete_and_even(count: int, world_size: int) -> None:
-    shards = [data.shard(count, rank, world_size, seed=5) for rank in range(world_size)]
+    shards = [data.shard(count, rank, world_size, 5, 1) for rank in range(world_size)]
     assert torch.equal(torch.cat(shards).sort().values, torch.arange(count))
     lengths = [len(shard) for shard in shards]
     assert max(lengths) - min(lengths) <= 1
-    again = [data.shard(count, rank, world_size, seed=5) for rank in range(world_size)]
+    again = [data.shard(count, rank, world_size, 5, 1) for rank in range(world_size)]
     assert all(map(torch.equal, shards, again))
 
 
-def test_another_seed_gives_other_shards() -> None:
-    assert not torch.equal(data.shard(100, 0, 2, seed=1), data.shard(100, 0, 2, seed=2))
-
-
-def test_order_is_a_shuffle_that_changes_with_the_epoch_and_repeats_with_the_seed() -> None:
-    first, second = (data.order(1000, rank=1, seed=5, epoch=epoch) for epoch in (1, 2))
-    assert torch.equal(first.sort().values, torch.arange(1000))
-    assert not torch.equal(first, second)
-    assert torch.equal(first, data.order(1000, rank=1, seed=5, epoch=1))
+def test_another_seed_or_epoch_gives_other_shards() -> None:
+    first = data.shard(100, 0, 2, seed=1, epoch=1)
+    assert not torch.equal(first, data.shard(100, 0, 2, seed=2, epoch=1))
+    assert not torch.equal(first.sort().values, data.shard(100, 0, 2, 1, 2).sort().values)
 
 
 @pytest.mark.parametrize(("count", "world_size"), COUNTS)

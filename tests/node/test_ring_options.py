@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedtest.ring import options
+from fedtest.ring.options import Options
 
 NEEDED = ["--init-method", "tcp://10.0.0.1:23456", "--rank", "1", "--world-size", "4"]
 
@@ -25,9 +26,16 @@ def test_dashes_and_underscores_are_one(separator: str) -> None:
         "epoch": "3",
         "batch-size": "16",
         "lr": "0.5",
+        "lr-decay": "0.9",
         "seed": "9",
         "data": "/somewhere",
+        "exchange": "chunked",
+        "model-path": "/start.pth",
+        "checkpoint-dir": "/kept",
+        "checkpoint-every": "50",
+        "log-file": "/log",
         "timeout": "7.5",
+        "join-timeout": "70",
     }
     arguments = [
         word
@@ -42,9 +50,16 @@ def test_dashes_and_underscores_are_one(separator: str) -> None:
         epoch=3,
         batch_size=16,
         lr=0.5,
+        lr_decay=0.9,
         seed=9,
         data=Path("/somewhere"),
+        exchange="chunked",
+        model_path=Path("/start.pth"),
+        checkpoint_dir=Path("/kept"),
+        checkpoint_every=50,
+        log_file=Path("/log"),
         timeout=7.5,
+        join_timeout=70.0,
     )
 
 
@@ -62,6 +77,10 @@ def test_dashes_and_underscores_are_one(separator: str) -> None:
         (["--epoch", "0"], "from 1 up"),
         (["--batch_size", "many"], "not a whole number"),
         (["--lr", "nan"], "above 0"),
+        (["--lr-decay", "1.5"], "from 0 to 1"),
+        (["--exchange", "star"], "invalid choice"),
+        (["--overlap"], "--overlap is for --exchange chunked"),
+        (["--resume", "--model_path", "x"], "not with --model_path"),
         (["--timeout", "inf"], "above 0"),
         (["--timeout", "1e9"], "seconds"),
         (["--world", "4"], "unrecognized arguments"),
@@ -80,6 +99,27 @@ def test_wrong_values_are_refused(
 def test_what_is_needed_is_named(capsys: pytest.CaptureFixture[str], missing: str) -> None:
     place = NEEDED.index(missing)
     with pytest.raises(SystemExit) as refused:
-        options.parse(NEEDED[:place] + NEEDED[place + 2 :])
+        options.parse(NEEDED[:place] + NEEDED[place + 2 :], {})
     assert refused.value.code == 2
     assert missing in capsys.readouterr().err
+
+
+TORCHRUN = {"RANK": "2", "WORLD_SIZE": "3", "MASTER_ADDR": "::1", "MASTER_PORT": "29500"}
+
+
+def test_torchruns_variables_are_taken_for_what_is_not_given() -> None:
+    found = options.parse([], TORCHRUN)
+    assert (found.rank, found.world_size, found.address) == (2, 3, ("::1", 29500))
+    assert options.parse(NEEDED, TORCHRUN) == options.parse(NEEDED, {})
+
+
+def test_wrong_variables_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in (("RANK", "x"), ("WORLD_SIZE", "0"), ("MASTER_PORT", "99999")):
+        with pytest.raises(SystemExit):
+            options.parse([], {**TORCHRUN, name: value})
+        assert name in capsys.readouterr().err
+
+
+def test_the_address_is_taken_apart() -> None:
+    assert Options("tcp://[fd00::1]:7", 0, 1).address == ("fd00::1", 7)
+    assert Options("tcp://server1:23456", 0, 1).address == ("server1", 23456)

@@ -1,0 +1,182 @@
+"""Whole trainings: the same bits twice, resumed ones, disagreements, and what is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import ring_cases as cases
+import torch
+from ranks import DEADLINE, Start, finish
+
+from fedtest.ring import checkpoint, model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from comm_ranks import Ranks
+
+    Run = Callable[..., Ranks]
+
+
+def arguments(images: Path, directory: Path, *more: str) -> list[str]:
+    return ["--data", str(images), "--checkpoint-dir", str(directory / "{rank}"), *more]
+
+
+def trained(running: Ranks) -> list[dict[str, Any]]:
+    """What each rank reports; all have trained."""
+    found = running.results()
+    assert [status for status, *_ in found] == [0] * len(found), found
+    return [values for _, values, _, _ in found]
+
+
+@pytest.mark.parametrize(
+    "how",
+    [("--exchange", "two-ring"), ("--exchange", "chunked", "--overlap"), ("--exchange", "gloo")],
+)
+def test_the_same_seed_gives_the_same_bits_and_a_resumed_training_too(
+    ranks: Run, small_mnist: Path, tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    """Two epochs of 4 steps on three ranks; then killed (so to speak) after 5 steps."""
+    more = ("--batch-size", "17", "--epoch", "2", *how)
+    whole = trained(ranks(cases.trains, 3, *arguments(small_mnist, tmp_path / "a", *more)))
+    assert len({str(values) for values in whole}) == 1
+    first = (tmp_path / "a" / "1" / checkpoint.MODEL).read_bytes()
+    assert all((tmp_path / "a" / f"{r}" / checkpoint.MODEL).read_bytes() == first for r in (0, 2))
+
+    again = arguments(small_mnist, tmp_path / "b", *more, "--checkpoint-every", "5")
+    running = ranks(cases.stops_after, 3, 5, *again)
+    assert running.results() == [5, 5, 5]
+    # One has lost its checkpoint, and gets it from another.
+    shutil.rmtree(tmp_path / "b" / "0")
+    resumed = ranks(cases.trains, 3, *again, "--resume").results()
+    assert [values for _, values, _, _ in resumed] == whole
+    assert all("resumed epoch=2 step=5 from=rank1" in out for _, _, out, _ in resumed)
+    assert (tmp_path / "b" / "2" / checkpoint.MODEL).read_bytes() == first
+
+    # Where all is done there is nothing to do, and the same to report.
+    done = trained(ranks(cases.trains, 3, *again, "--resume"))
+    assert done == whole
+
+
+def test_rank_0_writes_what_there_is_to_watch(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    more = ("--batch-size", "10", "--epoch", "2", "--log-file", str(tmp_path / "log{rank}"))
+    running = ranks(cases.trains, 2, *arguments(small_mnist, tmp_path, *more))
+    results = running.results()
+    rows = [json.loads(line) for line in (tmp_path / "0" / "metrics.jsonl").open(encoding="utf-8")]
+    assert [row["step"] for row in rows] == [10, 11, 11, 20, 22, 22]
+    assert [row["epoch"] for row in rows if "test_accuracy" in row] == [1, 2]
+    step = rows[0]
+    assert step["compute_ms"] > 0
+    assert step["communication_ms"] > 0
+    assert not (tmp_path / "1" / "metrics.jsonl").exists()
+    out = results[0][2]
+    assert "training.png" in out
+    picture = tmp_path / "0" / "training.png"
+    assert picture.exists() == (f"drawn: {picture}" in out)
+    if picture.exists():
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    log = (tmp_path / "log0").read_text(encoding="utf-8")
+    assert "epoch=2 test_accuracy=" in log
+    assert all(line in out for line in log.splitlines())
+
+
+def test_a_training_starts_from_a_model(ranks: Run, small_mnist: Path, tmp_path: Path) -> None:
+    torch.save(model.build(9).state_dict(), tmp_path / "start.pth")
+    given = arguments(small_mnist, tmp_path, "--lr", "1e-30", "--lr-decay", "1")
+    values = trained(ranks(cases.trains, 2, *given, "--model_path", str(tmp_path / "start.pth")))
+    assert values[0]["params_sha256"] == model.digest(model.build(9))
+
+
+def test_ranks_that_do_not_agree_are_told_in_what(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    found = ranks(cases.trains, 2, *arguments(small_mnist, tmp_path, "--seed", "1{rank}")).results()
+    for rank, (status, values, _, err) in enumerate(found):
+        assert status == 5
+        assert values["error"] == "StartError"
+        assert f"the ranks do not agree on --seed: '1{rank}' here, not so on rank {1 - rank}" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (("--resume",), (4, "no rank has a training_state.pth")),
+        (("--model_path", "/nosuch.pth"), (4, "/nosuch.pth cannot be read: No such file")),
+        (("--checkpoint-dir", "/proc/x"), (4, "/proc/x cannot be written")),
+        (("--init-method", "tcp://nosuch.invalid:1", "--rank", "0", "--world-size", "2"),
+         (5, "the name 'nosuch.invalid' does not resolve here")),
+        (("--init-method", "tcp://127.0.0.1:9", "--rank", "1", "--world-size", "2",
+          "--join-timeout", "0.5"), (5, "127.0.0.1:9 refuses connections: the machine is there")),
+    ],
+)  # fmt: skip
+def test_what_cannot_work_is_told_in_a_line(
+    ranks: Run, small_mnist: Path, tmp_path: Path, more: tuple[str, ...], expected: tuple[int, str]
+) -> None:
+    found = ranks(cases.trains, 1, *arguments(small_mnist, tmp_path, *more)).result(0)
+    assert (found[0], found[3].count("\n")) == (expected[0], 1), found
+    assert expected[1] in found[3]
+
+
+def test_a_checkpoint_of_another_seed_is_not_gone_on_from(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    trained(ranks(cases.trains, 1, *arguments(small_mnist, tmp_path)))
+    given = arguments(small_mnist, tmp_path, "--seed", "7", "--resume")
+    status, _, _, err = ranks(cases.trains, 1, *given).result(0)
+    assert status == 4
+    assert "the checkpoint was made with --seed 1, not 7" in err
+
+
+def test_ranks_started_by_torchrun_train(
+    start: Start, port: int, small_mnist: Path, tmp_path: Path
+) -> None:
+    launcher = start(
+        [
+            *("-m", "torch.distributed.run", "--nnodes", "1", "--nproc_per_node", "2"),
+            *("--master_addr", "127.0.0.1", "--master_port", str(port), "-m", "fedtest.ring"),
+            *("--gloo_socket_ifname", "lo", "--data", str(small_mnist)),
+            *("--checkpoint-dir", str(tmp_path / "kept")),
+        ]
+    )
+    [(status, out, err)] = finish([launcher])
+    assert status == 0, err
+    assert out.count('"name": "params_sha256"') == 2
+
+
+def test_it_outlives_its_terminal(small_mnist: Path, tmp_path: Path, port: int) -> None:
+    """Started by nohup, as the session's leader of a terminal that goes away."""
+    terminal, end = pty.openpty()
+    command = ["nohup", sys.executable, "-u", "-m", "fedtest.ring", "--rank", "0"]
+    command += ["--init-method", f"tcp://127.0.0.1:{port}", "--world-size", "1"]
+    command += ["--data", str(small_mnist), "--checkpoint-dir", str(tmp_path), "--epoch", "40"]
+    command += ["--log-file", str(tmp_path / "log")]
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *command],
+        stdin=end,
+        stdout=end,
+        stderr=end,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(cases.ROOT)},
+    )
+    os.close(end)
+    with os.fdopen(terminal, "rb", buffering=0) as screen:
+        said = b""
+        while not (tmp_path / "nohup.out").exists() and b"\n" not in said:
+            said += screen.read(100)
+    try:
+        process.wait(DEADLINE)
+    finally:
+        process.kill()
+    log = (tmp_path / "log").read_text(encoding="utf-8")
+    assert "epoch=40 test_accuracy=" in log
+    assert (tmp_path / checkpoint.MODEL).exists()
