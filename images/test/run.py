@@ -22,7 +22,8 @@ from fedtest.errors import FedtestError
 from fedtest.plan import BuildSpec, ImagePlan
 
 HERE = Path(__file__).resolve().parent
-TESTS = HERE.parent.parent / "tests" / "node"
+ROOT = HERE.parent.parent
+COPIED = ("tests/node", "examples")
 
 
 def main(arguments: list[str]) -> int:
@@ -62,7 +63,8 @@ def main(arguments: list[str]) -> int:
 def packed_tests() -> io.BytesIO:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as tar:
-        tar.add(TESTS, "tests/node", filter=ours)
+        for name in COPIED:
+            tar.add(ROOT / name, name, filter=ours)
     file.seek(0)
     return file
 

@@ -153,10 +153,11 @@ def test_ranks_started_by_torchrun_train(
     assert out.count('"name": "params_sha256"') == 2
 
 
-def test_it_outlives_its_terminal(small_mnist: Path, tmp_path: Path, port: int) -> None:
+def test_the_example_outlives_its_terminal(small_mnist: Path, tmp_path: Path, port: int) -> None:
     """Started by nohup, as the session's leader of a terminal that goes away."""
     terminal, end = pty.openpty()
-    command = ["nohup", sys.executable, "-u", "-m", "fedtest.ring", "--rank", "0"]
+    train = cases.ROOT / "examples" / "ring" / "train.py"
+    command = ["nohup", sys.executable, "-u", str(train), "--rank", "0"]
     command += ["--init-method", f"tcp://127.0.0.1:{port}", "--world-size", "1"]
     command += ["--data", str(small_mnist), "--checkpoint-dir", str(tmp_path), "--epoch", "40"]
     command += ["--log-file", str(tmp_path / "log")]

@@ -74,7 +74,7 @@ class Chunked(Exchange):
             return _segment(flat, (first_chunk - step) % size, size, segment, segments)
 
         receives: deque[tuple[Any, Tensor, Tensor]] = deque()
-        sends: deque[Any] = deque()
+        sends: list[Any] = []
         posted = sent = 0
         for transfer in range(2 * half):
             name = scatter if transfer < half else gather
@@ -86,16 +86,15 @@ class Chunked(Exchange):
                 posted += 1
             # What is sent is what was received one chunk before.
             while sent < min(2 * half, transfer + min(depth, segments)):
-                if len(sends) == depth:
-                    group.wait_sent(sends.popleft(), self.next, name)
                 sends.append(group.start_send(part(sent, self.rank), self.next, name))
                 sent += 1
             work, into, place = receives.popleft()
             group.wait_received(work, self.previous, name)
             if transfer < half:
                 place.add_(into)
-        while sends:
-            group.wait_sent(sends.popleft(), self.next, gather)
+        # Not before: to wait for the wire here would keep what has come from being added.
+        for work in sends:
+            group.wait_sent(work, self.next, gather)
 
     def _slots(self, flat: Tensor, elements: int) -> list[Tensor]:
         wanted = self._depth * elements
