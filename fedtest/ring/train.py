@@ -54,6 +54,7 @@ class _Rank:
         self.own = self._own_state()
         self.training = Training(options, self.network, self.samples)
         self.accuracy: float | None = None
+        self.metrics: Metrics | None = None
 
     def run(self) -> None:
         options = self.options
@@ -86,6 +87,8 @@ class _Rank:
                 checkpoint.write(self.directory, self.training.state())
                 self.say(f"checkpoint: step {self.training.done}, in {self.directory}")
             raise
+        if options.rank == 0:
+            self._draw()
         if interface is not None:
             report("interface", interface)
         report("test_accuracy", self.accuracy)
@@ -131,35 +134,33 @@ class _Rank:
             self.say(f"resumed epoch={training.epoch} step={training.done} from=rank{source}")
         # Every rank tells how it goes; the file and the picture are rank 0's.
         metrics = Metrics(self.directory if options.rank == 0 else None, training.done)
+        self.metrics = metrics
         exchange = exchanges.make(options.exchange, group)
 
         def progress(row: Row) -> None:
             self.say(row.line())
             metrics.add(row)
 
-        try:
-            while not training.finished:
-                training.run_epoch(exchange, progress, self._stepped)
-                epoch = training.epoch
-                phase = f"evaluation after epoch {epoch}"
-                self.accuracy = evaluate(options, self.network, self.test, exchange, phase)
-                self.say(f"epoch={epoch} test_accuracy={self.accuracy:.4f}")
-                metrics.evaluated(epoch, training.done, self.accuracy)
-                training.epoch, training.step = epoch + 1, 0
-                if self.directory is not None:
-                    checkpoint.write(self.directory, training.state())
-            if self.accuracy is None:  # resumed where all was done
-                self.accuracy = evaluate(options, self.network, self.test, exchange, "evaluation")
-        finally:
-            self._draw(metrics)
+        while not training.finished:
+            training.run_epoch(exchange, progress, self._stepped)
+            epoch = training.epoch
+            phase = f"evaluation after epoch {epoch}"
+            self.accuracy = evaluate(options, self.network, self.test, exchange, phase)
+            self.say(f"epoch={epoch} test_accuracy={self.accuracy:.4f}")
+            metrics.evaluated(epoch, training.done, self.accuracy)
+            training.epoch, training.step = epoch + 1, 0
+            if self.directory is not None:
+                checkpoint.write(self.directory, training.state())
+        if self.accuracy is None:  # resumed where all was done
+            self.accuracy = evaluate(options, self.network, self.test, exchange, "evaluation")
 
-    def _draw(self, metrics: Metrics) -> None:
-        if self.options.rank == 0 and self.directory is not None and metrics.rows:
+    def _draw(self) -> None:
+        if self.directory is not None and self.metrics is not None and self.metrics.rows:
             title = (
                 f"{self.options.world_size} ranks, exchange {self.options.exchange}"
                 f"{', overlapped' if self.options.overlap else ''}"
             )
-            self.say(plot.draw(self.directory, metrics.rows, title))
+            self.say(plot.draw(self.directory, self.metrics.rows, title))
 
     def _stepped(self) -> None:
         every = self.options.checkpoint_every
