@@ -8,8 +8,10 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
+from torch import distributed as dist
+
 from fedtest.comm import PortTaken
-from fedtest.ring import preflight
+from fedtest.ring import old_torch, preflight
 from fedtest.ring.errors import StartError
 from fedtest.ring.torchrun import meeting
 
@@ -94,6 +96,21 @@ def test_without_torchrun_the_ranks_meet_where_they_were_told() -> None:
         "MASTER_PORT": "7",
     }
     assert meeting("h", 7, 0, 1.0, beside) == ("h", 7)
+
+
+def test_ranks_meet_at_another_port_when_torchruns_store_has_the_one_it_gave(port: int) -> None:
+    old_torch.allow()
+    store = dist.TCPStore("127.0.0.1", port, None, True, wait_for_workers=False, use_libuv=False)
+    there = {
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }
+    first = meeting("127.0.0.1", port, 0, 30.0, there)
+    assert first[0] == "127.0.0.1"
+    assert first[1] != port
+    assert meeting("127.0.0.1", port, 1, 30.0, there) == first
+    del store
 
 
 def test_a_store_of_torchrun_that_is_not_there_is_told(port: int) -> None:
