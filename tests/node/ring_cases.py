@@ -37,7 +37,7 @@ class Values:
     size: int
     dtype: torch.dtype
     seed: int
-    segment: int = 1 << 20
+    segment: int = 4 << 20
     depth: int = 3
 
     def of(self, rank: int) -> torch.Tensor:

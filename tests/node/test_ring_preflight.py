@@ -7,7 +7,6 @@ import threading
 from contextlib import ExitStack, suppress
 
 import pytest
-
 from torch import distributed as dist
 
 from fedtest.comm import PortTaken

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Tensor = Any
 
 DIRECT = 8 << 10  # bytes
-SEGMENT = 1 << 20  # bytes; fits the cache of a core
+SEGMENT = 4 << 20  # bytes; smaller ones cost more to handle than the cache saves
 DEPTH = 3  # receives under way; two would do for a wire without jitter
 
 
