@@ -169,7 +169,7 @@ def test_the_example_outlives_its_terminal(small_mnist: Path, tmp_path: Path, po
     train = cases.ROOT / "examples" / "ring" / "train.py"
     command = ["nohup", sys.executable, "-u", str(train), "--rank", "0"]
     command += ["--init-method", f"tcp://127.0.0.1:{port}", "--world-size", "1"]
-    command += ["--data", str(small_mnist), "--checkpoint-dir", str(tmp_path), "--epoch", "40"]
+    command += ["--data", str(small_mnist), "--checkpoint-dir", str(tmp_path), "--epoch", "3"]
     command += ["--log-file", str(tmp_path / "log")]
     process = subprocess.Popen(
         ["setsid", "--ctty", "--wait", *command],
@@ -189,5 +189,5 @@ def test_the_example_outlives_its_terminal(small_mnist: Path, tmp_path: Path, po
     finally:
         process.kill()
     log = (tmp_path / "log").read_text(encoding="utf-8")
-    assert "epoch=40 test_accuracy=" in log
+    assert "epoch=3 test_accuracy=" in log
     assert (tmp_path / checkpoint.MODEL).exists()
