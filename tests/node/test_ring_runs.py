@@ -186,7 +186,8 @@ def test_the_example_outlives_its_terminal(small_mnist: Path, tmp_path: Path, po
     log, until = tmp_path / "log", time.monotonic() + DEADLINE
     while not log.exists():
         assert time.monotonic() < until
-        select.select([terminal], [], [], 0.1)
+        if select.select([terminal], [], [], 0.1)[0]:
+            os.read(terminal, 1000)
     os.close(terminal)
     try:
         process.wait(DEADLINE)
