@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import select
 import shutil
 import subprocess
 import sys
@@ -186,8 +185,9 @@ def test_the_example_outlives_its_terminal(small_mnist: Path, tmp_path: Path, po
     log, until = tmp_path / "log", time.monotonic() + DEADLINE
     while not log.exists():
         assert time.monotonic() < until
-        if select.select([terminal], [], [], 0.1)[0]:
-            os.read(terminal, 1000)
+        process.poll()
+        assert process.returncode is None, "it ended before the terminal was closed"
+        time.sleep(0.05)
     os.close(terminal)
     try:
         process.wait(DEADLINE)
