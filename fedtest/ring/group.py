@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from torch import distributed as dist
 
 from fedtest.comm import rendezvous
-from fedtest.ring import old_torch
 from fedtest.ring.errors import PeerError, RankLost, RankSilent, one_line
 from fedtest.ring.watch import NOBODY, Blame, Watch
 
@@ -102,7 +101,6 @@ def joined(place: Place) -> Iterator[tuple[Group, str | None]]:
 
     Raises the JoinErrors of the communication library.
     """
-    old_torch.allow()
     member = rendezvous.join(
         rendezvous.Request(
             place.host,

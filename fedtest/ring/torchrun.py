@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torch import distributed as dist
 
-from fedtest.ring import old_torch
+from fedtest.comm.rendezvous import WITHOUT_LIBUV
 from fedtest.ring.errors import StartError, one_line
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ def meeting(
         return host, port
     # After a restart of all ranks the port is another one.
     key = f"fedtest.ring/port/{environment.get('TORCHELASTIC_RESTART_COUNT', '0')}"
-    old_torch.allow()
     try:
         store = dist.TCPStore(
             host,
@@ -38,7 +37,7 @@ def meeting(
             is_master=False,
             timeout=timedelta(seconds=seconds),
             wait_for_workers=False,
-            use_libuv=False,
+            **WITHOUT_LIBUV,
         )
         if rank == 0:
             with socket.create_server(("", 0)) as any_port:

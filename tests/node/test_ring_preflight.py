@@ -10,7 +10,8 @@ import pytest
 from torch import distributed as dist
 
 from fedtest.comm import PortTaken
-from fedtest.ring import old_torch, preflight
+from fedtest.comm.rendezvous import WITHOUT_LIBUV
+from fedtest.ring import preflight
 from fedtest.ring.errors import StartError
 from fedtest.ring.torchrun import meeting
 
@@ -98,8 +99,7 @@ def test_without_torchrun_the_ranks_meet_where_they_were_told() -> None:
 
 
 def test_ranks_meet_at_another_port_when_torchruns_store_has_the_one_it_gave(port: int) -> None:
-    old_torch.allow()
-    store = dist.TCPStore("127.0.0.1", port, None, True, wait_for_workers=False, use_libuv=False)
+    store = dist.TCPStore("127.0.0.1", port, None, True, wait_for_workers=False, **WITHOUT_LIBUV)
     there = {
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "MASTER_ADDR": "127.0.0.1",
