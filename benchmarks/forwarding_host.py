@@ -10,6 +10,7 @@ import argparse
 import json
 import logging
 import multiprocessing
+import statistics
 import time
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -79,11 +80,13 @@ def client(port: int, line: Connection) -> None:
                 for _ in range(count):
                     net.send(contents[elements], CODE)
             elif what == "there and back":
-                began = time.perf_counter()
+                times = []
                 for _ in range(count):
+                    began = time.perf_counter()
                     net.send(contents[elements], CODE)
                     net.recv(0)
-                line.send((time.perf_counter() - began) / count)
+                    times.append(time.perf_counter() - began)
+                line.send(statistics.median(times))
             else:
                 net.recv(0)
                 net.send(None, MessageCode.Exit)

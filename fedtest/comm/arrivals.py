@@ -54,6 +54,7 @@ class Arrivals:
         self.allocate: Callable[[int, torch.dtype], torch.Tensor] = memory.empty  # for large ones
         self.lock = threading.Lock()
         self.closing = False
+        self.take: Callable[[Received], bool] | None = None  # see hand_over
         self._arrived = threading.Condition(self.lock)
         self._inboxes = {peer: Inbox(self, peer) for peer in range(size) if peer != rank}
         self._order: deque[Inbox] = deque()  # those with a package, each once
@@ -90,6 +91,20 @@ class Arrivals:
         if isinstance(item, PackageError):
             raise item
         return item
+
+    def hand_over(self, take: Callable[[Received], bool]) -> bool:
+        """From now on `take` is called with each package, in the thread that has read it.
+
+        Those for which it returns true are put where `receive` finds them
+        afterwards, and so is what is wrong with a package. A receive is still
+        what lets a large content come. False if there are packages that have to
+        be received first, so that none overtakes another; then nothing is changed.
+        """
+        with self.lock:
+            if any(inbox.ready for inbox in self._inboxes.values()):
+                return False
+            self.take = take
+            return True
 
     def fail(self, peer: int, error: CommError) -> None:
         """The rank is gone, though Gloo may not have noticed."""
@@ -134,16 +149,19 @@ class Arrivals:
 
     def deliver(self, inbox: Inbox, item: Received | PackageError) -> None:
         with self.lock:
-            inbox.offered = inbox.granted = inbox.reading = False
-            if inbox.failure is not None:
+            take = self.take
+            if take is None or isinstance(item, PackageError) or inbox.failure is not None:
+                self._put(inbox, item)
                 return
-            inbox.ready.append(item)
-            if not isinstance(item, PackageError):
-                inbox.ready_bytes += item.volume
-            if not inbox.queued:
-                inbox.queued = True
-                self._order.append(inbox)
-            self._arrived.notify_all()
+        also = take(item)
+        with self.lock:
+            if also:
+                self._put(inbox, item)
+                return
+            inbox.reading = False
+            if inbox.granted:
+                inbox.offered = inbox.granted = False
+                self._arrived.notify_all()  # another one's turn
 
     def failed(self, inbox: Inbox, error: CommError) -> None:
         with self.lock:
@@ -189,6 +207,18 @@ class Arrivals:
                     inbox.go.notify()
                     break
         return None
+
+    def _put(self, inbox: Inbox, item: Received | PackageError) -> None:
+        inbox.offered = inbox.granted = inbox.reading = False
+        if inbox.failure is not None:
+            return
+        inbox.ready.append(item)
+        if not isinstance(item, PackageError):
+            inbox.ready_bytes += item.volume
+        if not inbox.queued:
+            inbox.queued = True
+            self._order.append(inbox)
+        self._arrived.notify_all()
 
     def _any_ready(self) -> Inbox | None:
         """The inbox whose turn it is: each with packages has one in turn."""

@@ -94,6 +94,10 @@ class Endpoint:
         """Large contents that come are put into what `allocate` gives."""
         self._arrivals.allocate = allocate
 
+    def hand_over(self, take: Callable[[Received], bool]) -> bool:
+        """See Arrivals."""
+        return self._arrivals.hand_over(take)
+
     def receive(self, src: int | None, seconds: float) -> Received:
         """The next package from `src` or any rank. Raises PeerError or PackageError."""
         return self._arrivals.receive(src, seconds)

@@ -221,6 +221,24 @@ class DistNetwork:
         """Have contents of more than 1 MiB received in what `allocate(elements, dtype)` gives."""
         self._connected().receive_in(allocate)
 
+    def hand_over(
+        self, take: Callable[[int, MessageCode, list[torch.Tensor] | None], bool]
+    ) -> bool:
+        """Have packages given to `take` as they come, in the threads that have received them.
+
+        That spares each the way to another thread. `recv` still has to be
+        called: it raises what there is to raise, lets large contents come, and
+        returns those packages, already counted, for which `take` returned true.
+        False, and nothing is changed, if there are packages to be received first.
+        """
+
+        def counted(received: Received) -> bool:
+            with self._counting:
+                self.recv_volume_intotal += received.volume
+            return take(received.sender, received.code, received.content)
+
+        return self._connected().hand_over(counted)
+
     @property
     def lost(self) -> dict[int, PeerLost]:
         """The ranks that are gone, and why."""

@@ -123,7 +123,7 @@ def views(content: torch.Tensor, layout: Layout) -> list[torch.Tensor]:
     """The tensors in `content`, which holds at least `layout.total` elements: views, no copies."""
     if content.numel() != layout.total:
         content = content.narrow(0, 0, layout.total)
-    parts = content.split(layout.counts) if len(layout.counts) != 1 else [content]
+    parts = content.split_with_sizes(layout.counts) if len(layout.counts) != 1 else [content]
     return [
         part if len(shape) == 1 else part.view(shape)
         for part, shape in zip(parts, layout.shapes, strict=True)

@@ -7,7 +7,6 @@ a case says otherwise. `lower` is the port of the group below.
 from __future__ import annotations
 
 import multiprocessing
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -34,7 +33,7 @@ CODES = [code for code in MessageCode if code not in {MessageCode.Exit, MessageC
 
 
 def network(port: int, size: int, rank: int, **options: Any) -> DistNetwork:
-    options.setdefault("timeout", 60.0)
+    options.setdefault("timeout", 120.0)  # a spawned process imports torch
     return DistNetwork(("127.0.0.1", port), size, rank, "lo", **options)
 
 
@@ -130,6 +129,7 @@ def nothing_left(before: set[Path]) -> None:
     deadline = time.monotonic() + DEADLINE
     while not set(Path("/dev/shm").iterdir()) <= before:
         assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def often(here: Here, lower: int, times: int, method: str = "fork") -> Any:
@@ -172,7 +172,7 @@ def listening(port: int) -> None:
                 if state == "0A" and local.endswith(end):
                     return
         assert time.monotonic() < deadline
-        os.sched_yield()
+        time.sleep(0.002)
 
 
 class Averaging(ClientConnector):
@@ -349,6 +349,26 @@ def silent_client(here: Here, lower: int) -> Any:
         assert net.recv(0)[1] is MessageCode.Exit
         if here.rank == 2:
             failure(lambda: net.recv(0))
+    return None
+
+
+def late_client(here: Here, lower: int) -> Any:
+    """A client answers to Exit when the test says so; the top waits for the middle server."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            ask_to_exit(net)
+            here.say("answered")
+            return None
+    if here.rank == MIDDLE:
+        return scheduler(here, lower, 2).run()
+    with client(here, lower, 2) as net:
+        tell_clients(net, 1)
+        assert net.recv(0)[1] is MessageCode.Exit
+        if here.rank == 2:
+            here.say("asked")
+            here.wait()
+        net.send(None, MessageCode.Exit)
     return None
 
 

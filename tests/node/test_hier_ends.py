@@ -33,6 +33,7 @@ def await_gone(pids: list[int]) -> None:
     for pid in pids:
         while _state(pid) not in {"", "Z"}:
             assert time.monotonic() < deadline, f"process {pid} is still there"
+            time.sleep(0.005)
 
 
 def _state(pid: int) -> str:
@@ -160,6 +161,17 @@ def test_a_client_that_does_not_answer_to_exit_is_named_in_time(
         running.result(rank)
 
 
+def test_every_answer_to_exit_is_waited_for(ranks: Run, other_port: int) -> None:
+    running = ranks(cases.late_client, 4, other_port)
+    assert running.heard(2) == "asked"
+    running.result(3)
+    assert not running.lines[TOP].poll(0.3)
+    running.tell(2)
+    assert running.heard(TOP) == "answered"
+    for rank in (TOP, MIDDLE, 2):
+        running.result(rank)
+
+
 def test_clients_are_told_that_there_is_nobody_above(ranks: Run, other_port: int) -> None:
     _, middle, client = ranks(cases.no_top, 3, other_port).results()
     assert middle["upper"].startswith("RendezvousTimeout: joining as rank 1 of 2")
@@ -233,7 +245,5 @@ def test_no_orphan_stays_when_the_interpreter_ends(
             os.killpg(process.pid, how)
         else:
             process.send_signal(how)
-        if how is not signal.SIGINT:
-            os.kill(scheduler, signal.SIGTERM)
         await_gone([process.pid, scheduler, *sides])
         process.wait(SOON)

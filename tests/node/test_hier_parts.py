@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fedtest import comm
 from fedtest.comm import IdError, MessageCode, tensors
-from fedtest.comm.hierarchical import Coordinator, MessageQueue, put_ids, take_ids
+from fedtest.comm.hierarchical import Coordinator, MessageQueue, put_ids, send_to, take_ids
 from fedtest.comm.hierarchical.ids import decode, encode, plain_limit
 
 DTYPES = st.sampled_from(comm.DTYPES)
@@ -72,6 +72,15 @@ def test_what_are_no_ids_or_may_have_been_others_is_refused(
 def test_what_can_be_no_id_is_not_sent(wrong: list[int]) -> None:
     with pytest.raises(IdError, match="is no id"):
         encode(wrong, torch.float32)
+
+
+def test_an_id_that_fedlab_could_not_be_told_exactly_is_not_sent_to_it() -> None:
+    network = comm.DistNetwork(("127.0.0.1", 1), 2, 0)  # nobody there has this library
+    payload = torch.ones(3).half()
+    with pytest.raises(IdError, match=r"id 2049 for rank 1: float16.*cannot hold it exactly"):
+        send_to(network, [7, 2049], payload, MessageCode.ParameterUpdate, 1)
+    with pytest.raises(comm.NotConnected):  # so it would be sent
+        send_to(network, [7, 2047], payload, MessageCode.ParameterUpdate, 1)
 
 
 def test_a_coordinator_maps_ids_to_ranks_and_their_own() -> None:
@@ -139,6 +148,55 @@ def test_a_message_arrives_whole(between: MessageQueue, elements: int, shared: b
     assert [(g.dtype, g.shape) for g in got] == [(p.dtype, p.shape) for p in payload]
     assert all(torch.equal(g, p) for g, p in zip(got, payload, strict=True))
     got[0] += 1  # it can be written to
+
+
+@pytest.mark.parametrize("dtype", comm.DTYPES)
+@pytest.mark.parametrize("sender", [None, 0, 70_000])
+def test_a_small_message_crosses_in_one_piece(
+    between: MessageQueue, dtype: torch.dtype, sender: int | None
+) -> None:
+    whole = torch.arange(24).to(dtype)
+    payload = [
+        whole[3],
+        whole[4:4],
+        torch.zeros(2, 0, 3, dtype=dtype),
+        whole.view(2, 3, 4),
+        whole.view(6, 4).t(),
+        whole[5:],
+    ]
+    for content in (payload, payload[2:3], None):
+        between.put((sender, MessageCode.ParameterUpdate, content))
+    for content in (payload, payload[2:3], None):
+        who, code, got = between.get(timeout=5)
+        assert (who, code) == (sender, MessageCode.ParameterUpdate)
+        assert (got is None) == (content is None)
+        for one, other in zip(got or (), content or (), strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            assert torch.equal(one, other)
+            one.add_(1)  # it is nobody else's
+    assert torch.equal(whole, torch.arange(24).to(dtype))
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "a word",
+        (1, MessageCode.Exit),
+        (1, "Exit", None),
+        (True, MessageCode.Exit, None),
+        (-1, MessageCode.Exit, None),
+        (1, MessageCode.Exit, []),
+        (1, MessageCode.Exit, (torch.ones(1),)),
+        (1, MessageCode.Exit, [torch.ones(1), torch.ones(1).int()]),
+        (1, MessageCode.Exit, [torch.ones(1).bool()]),
+        (1, MessageCode.Exit, [torch.zeros(0, 1 << 40)]),
+        (1, MessageCode.Exit, [torch.ones(1)] * 200),
+        (1, MessageCode.Exit, [1.5]),
+    ],
+)
+def test_whatever_else_is_put_arrives_as_it_was(between: MessageQueue, item: object) -> None:
+    between.put(item)
+    assert repr(between.get(timeout=5)) == repr(item)
 
 
 def test_what_lies_in_shared_memory_is_not_copied(between: MessageQueue) -> None:

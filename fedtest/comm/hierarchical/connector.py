@@ -15,7 +15,7 @@ import torch
 from fedtest.comm.codes import MessageCode
 from fedtest.comm.errors import CommError, ConnectorLost, HierarchyError
 from fedtest.comm.hierarchical.queue import MessageQueue
-from fedtest.comm.hierarchical.watch import watch
+from fedtest.comm.hierarchical.watch import interrupts_later, interrupts_now, watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,14 +75,20 @@ class Connector(Process):
         """Why this side ends early: the first reason."""
         # Locks and events cannot be taken along to another process: `run` makes them.
         self._lock: threading.Lock
+        self._receiving: threading.Lock  # held while a message from the network is dealt with
         self._dealt: threading.Event  # deal_queue has ended
         self._given_up: threading.Event  # nobody waits for it any more
         self._dealing = False  # communication has begun
+        self._handed_over = False  # messages are dealt with as they come
         self._deaf = False  # the other side takes nothing more
         self._leave_by = 0.0
         self._last: Message = END  # that came from the other side
 
     # The stages.
+
+    def start(self) -> None:
+        with interrupts_later():
+            super().start()
 
     def run(self) -> None:
         """Initialisation, communication, shutdown. Raises CommError."""
@@ -123,7 +129,10 @@ class Connector(Process):
     # What a subclass may do otherwise, and with what.
 
     def on_receive(self, sender: int, message_code: MessageCode, payload: Any) -> None:
-        """What is done with a message from this side's network: it is passed on."""
+        """What is done with a message from this side's network: it is passed on.
+
+        Called for one message at a time, in a thread of the network's.
+        """
         self.pass_on(sender, message_code, payload)
 
     def deal_queue(self) -> None:
@@ -180,6 +189,7 @@ class Connector(Process):
 
     def _begin(self, *, mine: bool) -> None:
         self._lock = threading.Lock()
+        self._receiving = threading.Lock()
         self._dealt = threading.Event()
         self._given_up = threading.Event()
         for queue, only in ((self.mq_write, "only_put"), (self.mq_read, "only_get")):
@@ -188,6 +198,7 @@ class Connector(Process):
         if not mine:
             return
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it is told, and ends it
+        interrupts_now()
         if get_start_method(allow_none=True) in (None, "fork"):
             torch.set_num_threads(1)  # threads of OpenMP do not survive a fork
         lifeline = None
@@ -206,6 +217,31 @@ class Connector(Process):
             return None
         self.fail(ConnectorLost(f"{self.other_side} of the middle server is gone"))
         return _JOINING
+
+    def _take(self, sender: int, code: MessageCode, payload: Any) -> bool:
+        """Deal with a message from the network; true if the main thread has to look."""
+        raise NotImplementedError
+
+    def _taken(self, sender: int, code: MessageCode, payload: Any) -> bool:
+        with self._receiving:
+            try:
+                return self._take(sender, code, payload)
+            except BaseException as error:  # noqa: BLE001 - the main thread raises it
+                self.fail(error)
+                return True
+
+    def _look(self, src: int | None = None, timeout: float = LOOK) -> None:
+        """Wait until there is something that the main thread has to know. Raises PeerError.
+
+        Messages are dealt with in the threads that receive them, but for those
+        that had come before.
+        """
+        if not self._handed_over:
+            self._handed_over = self._network.hand_over(self._taken)
+        before = not self._handed_over
+        message = self._network.recv(src, count=before, timeout=timeout)
+        if before:
+            self._taken(*message)
 
     def _start_dealing(self) -> None:
         self._dealing = True

@@ -145,38 +145,39 @@ class ClientConnector(Connector):
     # What comes from below.
 
     def _receive(self) -> None:
-        """Wait for one message, for LOOK at most, and deal with it."""
+        """Wait for news from below, for LOOK at most."""
         if not self.ranks:
             self._exiting.wait(LOOK)
             return
         try:
-            message = self._network.recv(timeout=LOOK)
-        except TransferTimeout:
             self._look()
+        except TransferTimeout:
+            self._look_at_lost()
         except (PeerLost, PackageError) as error:
             if error.peer is not None:
-                self._lost(error.peer, str(error))
-            self._look()
-        else:
-            self._take(*message)
+                self._is_gone(error.peer, error)
+            self._look_at_lost()
 
-    def _look(self) -> None:
+    def _look_at_lost(self) -> None:
         """Ranks that have closed are no news to a receive from anybody."""
         for rank in set(self._network.lost).intersection(self.ranks):
             try:
-                message = self._network.recv(rank, timeout=0.001)
+                self._look(rank, 0.001)
             except TransferTimeout:
                 continue  # what it had sent may still be on its way
             except (PeerLost, PackageError) as error:
-                self._lost(rank, str(error))
-            else:
-                self._take(*message)
+                self._is_gone(rank, error)
 
-    def _take(self, sender: int, code: MessageCode, payload: list[torch.Tensor] | None) -> None:
+    def _is_gone(self, rank: int, error: CommError) -> None:
+        with self._receiving:  # what it has sent goes up before
+            self._lost(rank, str(error))
+
+    def _take(self, sender: int, code: MessageCode, payload: Any) -> bool:
         if code is not MessageCode.Exit:
             if sender not in self.gone:
                 self.on_receive(sender, code, payload)
-        elif payload:
+            return False
+        if payload:
             # A middle server below says which of its clients are gone.
             ids = [self.coordinator.id_of(sender, told) for told in decode(payload[0])]
             self._ids_gone(sender, ids)
@@ -184,6 +185,7 @@ class ClientConnector(Connector):
             self._answered.add(sender)
         else:
             self._lost(sender, "it has said Exit")
+        return True
 
     def _origin(self, sender: int, payload: Any) -> tuple[range, Any]:
         if sender == 0:

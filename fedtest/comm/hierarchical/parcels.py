@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fedtest.comm import codes
+from fedtest.comm.hierarchical.plain import is_plain
 from fedtest.comm.memory import item_size
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ class Parcel(pickle.Pickler):
         self.dump(item)
         self.pickled = self._buffer.getbuffer()
 
-    def persistent_id(self, obj: object) -> tuple[str, tuple[int, ...], int, int] | None:
-        if not isinstance(obj, torch.Tensor) or not _plain(obj):
+    def persistent_id(self, obj: Any) -> tuple[str, tuple[int, ...], int, int] | None:
+        if not is_plain(obj):
             return None
         tensor = obj.detach()
         name, shape = codes.name(tensor.dtype), tuple(tensor.shape)
@@ -95,16 +96,3 @@ def unpack(
 ) -> Any:
     """What was put in. `copied` are the bytes that were copied, `of` gives those of a segment."""
     return _Unpickler(pickled, copied, of).load()
-
-
-def _plain(tensor: torch.Tensor) -> bool:
-    """Whether it is nothing but its elements in the memory of the processor."""
-    return (
-        type(tensor) is torch.Tensor
-        and tensor.layout is torch.strided
-        and tensor.device.type == "cpu"
-        and not tensor.is_quantized
-        and not tensor.is_nested
-        and not tensor.is_neg()
-        and not tensor.is_conj()
-    )

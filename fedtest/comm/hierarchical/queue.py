@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from fedtest.comm.hierarchical import plain
 from fedtest.comm.hierarchical.parcels import Parcel, unpack
 from fedtest.comm.hierarchical.segments import Mapped, Segments
 
@@ -26,8 +27,10 @@ BYTES = 256 << 20
 
 _INLINE = 32 << 10  # bytes of a message that need no segment
 _RECEIVE = 2 * _INLINE
-_ITEM, _SEGMENT, _DROP = range(3)
+_ITEM, _SEGMENT, _DROP, _PLAIN = range(4)
 _FORWARD = struct.Struct("=Bqqq")  # kind; segment of the copied bytes, or the one; two lengths
+_RIGHTS = socket.CMSG_SPACE(array.array("i").itemsize)
+_NEWS = 32  # messages after which news is read, though there is room
 _TAKEN = -1
 _BACK = struct.Struct("=q")  # a segment that a message is no longer in, or _TAKEN
 
@@ -65,6 +68,8 @@ class MessageQueue:
         self._mapped = Mapped(self._back)
         self._owed: deque[int] = deque()  # what the other side is still to be told
         self._space = bytearray(_RECEIVE)
+        self._comes = select.poll()
+        self._comes.register(gets, select.POLLIN)
 
     def __getstate__(self) -> tuple[Any, ...]:
         context.assert_spawning(self)
@@ -105,13 +110,21 @@ class MessageQueue:
         """Raises queue.Full if there is no room within `timeout` seconds, BrokenPipeError."""
         deadline = _deadline(block, timeout)
         with self._putting:
-            parcel = Parcel(item, self._segments)
-            size = len(parcel.pickled) + parcel.shared_bytes + parcel.copied_bytes
-            self._news()
+            parts = plain.pack(item, _PLAIN, _INLINE)
+            if parts is None:
+                parcel = Parcel(item, self._segments)
+                size = len(parcel.pickled) + parcel.shared_bytes + parcel.copied_bytes
+            else:
+                size = sum(memoryview(part).nbytes for part in parts)
+            if parts is None or not len(self._waiting) % _NEWS or self._full(size):
+                self._news()
             while self._full(size):
                 self._wait(self._puts, select.POLLIN, deadline, Full)
                 self._news()
-            self._send(parcel, deadline)
+            if parts is None:
+                self._send(parcel, deadline)
+            else:
+                self._post(parts, deadline)
             self._waiting.append(size)
             self._waiting_bytes += size
 
@@ -187,14 +200,17 @@ class MessageQueue:
                 length, rights = self._receive(deadline)
                 if not length:
                     raise EOFError("the process at the other end has ended")
+                if self._space[0] == _PLAIN:
+                    item = plain.unpack(self._space, length)
+                    break
                 kind, number, pickled, copied = _FORWARD.unpack_from(self._space)
                 if kind == _SEGMENT:
                     self._mapped.add(number, rights[0])
                 elif kind == _DROP:
                     self._mapped.drop(number)
                 else:
+                    item = self._unpacked(number, pickled, copied)
                     break
-            item = self._unpacked(number, pickled, copied)
         self._back(_TAKEN)
         return item
 
@@ -215,18 +231,21 @@ class MessageQueue:
     def _receive(self, deadline: float | None) -> tuple[int, list[int]]:
         again = True
         while True:
+            left = None if deadline is None else max(0.0, 1000 * (deadline - time.monotonic()))
+            if not self._comes.poll(left):
+                raise Empty
             try:
-                length, ancillary, _, _ = self._gets.recvmsg_into(
-                    [self._space], socket.CMSG_SPACE(array.array("i").itemsize)
-                )
+                length, ancillary, _, _ = self._gets.recvmsg_into([self._space], _RIGHTS)
             except BlockingIOError:
-                self._wait(self._gets, select.POLLIN, deadline, Empty)
+                continue
             except ConnectionResetError:
                 # The other side ended with news unread; what it had put is still there.
                 if not again:
                     return 0, []
                 again = False
             else:
+                if not ancillary:
+                    return length, []
                 rights = array.array("i")
                 for _, _, data in ancillary:
                     rights.frombytes(data)

@@ -6,14 +6,19 @@ import signal
 from contextlib import suppress
 from multiprocessing import Process, current_process  # which is torch.multiprocessing's
 from multiprocessing.connection import Pipe, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedtest.comm.errors import ConnectorLost
 from fedtest.comm.hierarchical.connector import EXIT_TIMEOUT, LEAVING, Connector
 from fedtest.comm.hierarchical.lower import ClientConnector
 from fedtest.comm.hierarchical.queue import MessageQueue
 from fedtest.comm.hierarchical.upper import ServerConnector
-from fedtest.comm.hierarchical.watch import OTHER_ENDED
+from fedtest.comm.hierarchical.watch import (
+    OTHER_ENDED,
+    interrupts_later,
+    interrupts_now,
+    parent_gone,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,11 +66,17 @@ class Scheduler(Process):
         self.server_connector = server_connector
         self.client_connector = client_connector
 
+    def start(self) -> None:
+        with interrupts_later():
+            super().start()
+
     def run(self) -> None:
         """Start both sides and wait until they have ended. Raises ConnectorLost."""
         mine = current_process() is self
         try:
-            self._run()
+            if mine:
+                interrupts_now()
+            self._run(parent_gone() if mine else [])
         except ConnectorLost as error:
             if mine:
                 raise SystemExit(f"{self.name}: {error}") from None
@@ -75,7 +86,8 @@ class Scheduler(Process):
                 raise SystemExit(128 + signal.SIGINT) from None
             raise
 
-    def _run(self) -> None:
+    def _run(self, parent: list[Any]) -> None:
+        """`parent`: what becomes ready when nobody is there any more who wants all this."""
         up, down = MessageQueue(), MessageQueue()
         upper = self.server_connector(self.net_upper, down, up, exit_timeout=self.exit_timeout)
         lower = self.client_connector(
@@ -102,11 +114,12 @@ class Scheduler(Process):
             for each in sides:
                 if each.report is not None:
                     each.report.close()
-            wait([each.sentinel for each in sides])
-            # When one has ended, the other has its own deadline.
-            with suppress(OSError):
-                lifeline[1].send_bytes(OTHER_ENDED)
-            self._join(sides, self.exit_timeout + 2 * LEAVING)
+            ended = [each.sentinel for each in sides]
+            if set(wait([*ended, *parent])).intersection(ended):
+                # When one has ended, the other has its own deadline.
+                with suppress(OSError):
+                    lifeline[1].send_bytes(OTHER_ENDED)
+                self._join(sides, self.exit_timeout + 2 * LEAVING)
         finally:
             lifeline[1].close()
             self._join([each for each in sides if each.pid], self.exit_timeout + 2 * LEAVING)

@@ -44,25 +44,15 @@ class ServerConnector(Connector):
     def main_loop(self) -> None:
         """Receive until Exit comes, and then until everything from below has gone up."""
         self._start_dealing()
-        while self.error is None:
-            try:
-                sender, code, payload = self._network.recv(_SERVER, timeout=LOOK)
-            except TransferTimeout:
-                continue
-            except PeerLost as error:
-                # FedLab's server says nothing to a rank that stands for nobody.
-                if self._total or error.closed is not None:
-                    raise
-                sender, code, payload = _SERVER, MessageCode.Exit, None
-            if payload and _SERVER not in self._network.ours:
-                # Its ids may have been cut by the payload's dtype.
-                decode(payload[0], most=max(0, self._first + self._total - 1))
-            if code is MessageCode.Exit:
-                self._exiting.set()
-            self.on_receive(sender, code, payload)
-            del payload
-            if code is MessageCode.Exit:
-                break
+        try:
+            while self.error is None and not self._exiting.is_set():
+                with suppress(TransferTimeout):
+                    self._look(_SERVER)
+        except PeerLost as error:
+            # FedLab's server says nothing to a rank that stands for nobody.
+            if self._total or error.closed is not None:
+                raise
+            self._taken(_SERVER, MessageCode.Exit, None)
         # The lower side ends, and says so; it has a deadline of its own.
         while self.error is None and not self._dealt.wait(LOOK):
             pass
@@ -93,6 +83,15 @@ class ServerConnector(Connector):
                     self._network.send(ids, MessageCode.Exit, dst=_SERVER, timeout=LEAVING)
         self._given_up.set()
         super().shutdown()
+
+    def _take(self, sender: int, code: MessageCode, payload: Any) -> bool:
+        if payload and _SERVER not in self._network.ours:
+            # Its ids may have been cut by the payload's dtype.
+            decode(payload[0], most=max(0, self._first + self._total - 1))
+        if code is MessageCode.Exit:
+            self._exiting.set()
+        self.on_receive(sender, code, payload)
+        return code is MessageCode.Exit
 
     def _begin(self, *, mine: bool) -> None:
         super()._begin(mine=mine)

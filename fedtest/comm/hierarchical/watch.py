@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing import connection, parent_process
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
 
 
@@ -27,17 +28,7 @@ def watch(
     `other_ended` is called when it says so. Both return how many seconds this
     process has left until it is ended, so that no orphan stays; None: it goes on.
     """
-    parent = parent_process()
-    signs: list[Any] = [] if lifeline is None else [lifeline]
-    if parent is not None and parent.pid is not None:
-        # Its sentinel alone would not do: processes that it forks hold the other end, too.
-        signs.append(parent.sentinel)
-        try:
-            signs.append(os.pidfd_open(parent.pid))
-        except ProcessLookupError:
-            signs = [_ended()]
-        except OSError:  # a kernel or a sandbox without it
-            pass
+    signs: list[Any] = [*parent_gone(), *([] if lifeline is None else [lifeline])]
     if not signs:
         return
 
@@ -55,6 +46,42 @@ def watch(
         os._exit(1)
 
     threading.Thread(target=run, name="fedtest.comm parent", daemon=True).start()
+
+
+def parent_gone() -> list[Any]:
+    """What becomes ready when the process that started this one has ended, for `wait`."""
+    parent = parent_process()
+    if parent is None or parent.pid is None:
+        return []
+    # Its sentinel alone would not do: processes that it forks hold the other end, too.
+    signs: list[Any] = [parent.sentinel]
+    try:
+        signs.append(os.pidfd_open(parent.pid))
+    except ProcessLookupError:
+        return [_ended()]
+    except OSError:  # a kernel or a sandbox without it
+        pass
+    return signs
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Ctrl-C waits until a process has been started, which inherits that it has to wait.
+
+    Right after a fork Python runs what others have registered for it, logging
+    for one. A KeyboardInterrupt there is printed and forgotten, and may leave
+    logging's lock taken for good.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def interrupts_now() -> None:
+    """Ctrl-C need not wait any more, in a process that was started so."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
 
 
 def _says(lifeline: Any, what: bytes) -> bool:
