@@ -7,6 +7,7 @@ a case says otherwise. `lower` is the port of the group below.
 from __future__ import annotations
 
 import multiprocessing
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,33 @@ def listening(port: int) -> None:
                     return
         assert time.monotonic() < deadline
         time.sleep(0.002)
+
+
+def hands_over(here: Here) -> Any:
+    """Packages of 4 bytes and of 4 MB from rank 1; rank 0 has them taken as they come."""
+    sizes = [1, 1, 1, 1_000_000, 1, 1_000_000, 1]
+    if here.rank == 1:
+        with network(here.port, 2, 1) as net:
+            for number, size in enumerate(sizes):
+                net.send(torch.full((size,), number, dtype=torch.int32), CODES[0])
+            net.send(None, MessageCode.Exit)
+            return net.send_volume_intotal
+    seen: list[int] = []
+    threads = set()
+
+    def take(sender: int, code: MessageCode, content: Any) -> bool:
+        threads.add(threading.current_thread().name)
+        assert sender == 1
+        seen.extend([] if content is None else [int(content[0][-1])])
+        return code is MessageCode.Exit
+
+    with network(here.port, 2, 0) as net:
+        first = net.recv(1)[2]
+        seen.append(int(first[0]))
+        while not net.hand_over(take):
+            seen.append(int(net.recv(1)[2][0]))
+        _, code, _ = net.recv(1, count=False)
+        return seen, code.name, threads, net.recv_volume_intotal
 
 
 class Averaging(ClientConnector):

@@ -59,6 +59,13 @@ def test_what_comes_from_below_goes_up_unchanged_and_in_order(
     assert len(seen) == 2 * len(contents())
 
 
+def test_packages_are_taken_as_they_come_and_none_overtakes_another(ranks: Run) -> None:
+    (seen, code, threads, received), sent = ranks(cases.hands_over, 2).results()
+    assert (seen, code) == (list(range(7)), "Exit")
+    assert threads == {"fedtest.comm from 1"}
+    assert received == sent == 5 * 4 + 2 * 4_000_000
+
+
 def test_it_ends_a_hundred_times_in_a_row(ranks: Run, other_port: int) -> None:
     before = set(Path("/dev/shm").iterdir())
     times = 100

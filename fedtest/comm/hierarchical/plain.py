@@ -34,9 +34,9 @@ def pack(item: Any, kind: int, limit: int) -> list[Any] | None:
     if type(item) is not tuple or len(item) != 3:
         return None
     sender, code, payload = item
-    who = _NOBODY if sender is None else sender
-    if type(code) is not MessageCode or type(who) is not int or not _NOBODY <= who < 1 << 31:
+    if type(code) is not MessageCode or not (sender is None or _is_rank(sender)):
         return None
+    who = _NOBODY if sender is None else sender
     if payload is None:
         return [_HEAD.pack(kind, NO_DTYPE, who, code.value, _NO_PAYLOAD)]
     found = _flat(payload, limit) if type(payload) is list else None
@@ -44,6 +44,10 @@ def pack(item: Any, kind: int, limit: int) -> list[Any] | None:
         return None
     number, numbers, parts = found
     return [_HEAD.pack(kind, number, who, code.value, len(numbers)), numbers, *parts]
+
+
+def _is_rank(sender: Any) -> bool:
+    return type(sender) is int and 0 <= sender < 1 << 31
 
 
 def _flat(payload: list[Any], limit: int) -> tuple[int, array[int], list[Any]] | None:
