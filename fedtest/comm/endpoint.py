@@ -169,6 +169,9 @@ class Endpoint:
 
     def _explain(self, peer: int, error: Exception | None) -> PeerLost:
         """Why transfers with `peer` fail; `error` is what Gloo said."""
+        if error is not None:
+            # Its frames hold what Gloo works at, and so the store of rank 0 and its port.
+            error.__traceback__ = None
         known = self.lost.get(peer)
         if known is None:
             closed: bool | None = None

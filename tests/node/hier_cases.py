@@ -6,6 +6,7 @@ a case says otherwise. `lower` is the port of the group below.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import threading
 import time
@@ -142,24 +143,36 @@ def often(here: Here, lower: int, times: int, method: str = "fork") -> Any:
         if here.rank == TOP:
             with network(here.port, 2, 0) as net:
                 hear_clients(net)
-                send_to(net, [0, 1], torch.tensor([number]), MessageCode.ParameterUpdate, 1)
-                for _ in range(2):
-                    assert net.recv()[2][0].item() == number
-                ask_to_exit(net, range(2))
+                send_to(net, [0], torch.tensor([number]), MessageCode.ParameterUpdate, 1)
+                assert net.recv()[2][0].item() == number
+                ask_to_exit(net, [0])
         elif here.rank == MIDDLE:
-            middle = scheduler(here, lower, 2)
+            middle = scheduler(here, lower, 1)
             multiprocessing.set_start_method(method, force=True)
             middle.start()
             middle.join(DEADLINE)
             middles.append(middle.exitcode)
         else:
             listening(lower)
-            with client(here, lower, 2) as net:
+            with client(here, lower, 1) as net:
                 serve(net)
         here.say("ended")
         if here.rank == TOP:
             here.wait()
     return middles
+
+
+def meets_again(here: Here) -> None:
+    """Rank 0 sees rank 1 leave, and opens the same port once more; nobody collects garbage."""
+    gc.disable()
+    for _ in range(2):
+        if here.rank == 1:
+            listening(here.port)
+            with network(here.port, 2, 1):
+                pass
+        else:
+            with network(here.port, 2, 0) as net:
+                assert failure(lambda net=net: net.recv(1))["kind"] == "PeerLost"
 
 
 def listening(port: int) -> None:

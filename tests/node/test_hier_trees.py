@@ -69,23 +69,27 @@ def test_packages_are_taken_as_they_come_and_none_overtakes_another(ranks: Run) 
 def test_it_ends_a_hundred_times_in_a_row(ranks: Run, other_port: int) -> None:
     before = set(Path("/dev/shm").iterdir())
     times = 100
-    running = ranks(cases.often, 4, other_port, times)
+    running = ranks(cases.often, 3, other_port, times)
     running.deadline += 600.0  # a minute, where nothing else goes on
     for _ in range(times):
-        for rank in (1, 2, 3):
+        for rank in (1, 2):
             running.tell(rank)
-        for rank in range(4):
+        for rank in range(3):
             assert running.heard(rank) == "ended"
         running.tell(TOP)
     assert running.results()[MIDDLE] == [0] * times
     cases.nothing_left(before)
 
 
+def test_the_port_is_free_again_after_a_rank_has_left(ranks: Run) -> None:
+    ranks(cases.meets_again, 2).results()
+
+
 def test_its_processes_need_not_be_forked(ranks: Run, other_port: int) -> None:
-    running = ranks(cases.often, 4, other_port, 1, "spawn")
-    for rank in (1, 2, 3):
+    running = ranks(cases.often, 3, other_port, 1, "spawn")
+    for rank in (1, 2):
         running.tell(rank)
-    for rank in range(4):
+    for rank in range(3):
         assert running.heard(rank) == "ended"
     running.tell(TOP)
     assert running.results()[MIDDLE] == [0]
