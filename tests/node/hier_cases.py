@@ -323,7 +323,7 @@ def levels(here: Here, ports: list[int], mode: str, origins: bool, dying: bool =
             found = []
             if dying:
                 here.say("set up")
-                found.append(_news(net))
+                found.append(news(net))
             for each in range(coordinator.total - dying):
                 send_to(net, [each], torch.tensor([each], dtype=torch.float16), CODES[1], 1)
                 sender, code, payload = net.recv(1)
@@ -346,104 +346,6 @@ def levels(here: Here, ports: list[int], mode: str, origins: bool, dying: bool =
         return [ids for _, ids, _ in serve(net, stands_for)]
 
 
-# Where something dies.
-
-
-def life(here: Here, lower: int, options: dict[str, Any]) -> Any:
-    """Rounds until somebody is told to die; each says what it saw of that.
-
-    Two clients, of 2 and 3 ids.
-    """
-    if here.rank == TOP:
-        with network(here.port, 2, 0) as net:
-            coordinator = hear_clients(net)
-            here.say("set up")
-            found = failure(lambda: here.say(_news(net)))
-            if found["kind"] is None:
-                if set(here.wait()) < set(coordinator.ids()):
-                    send_to(net, coordinator.ids(), torch.ones(2), CODES[1], 1)
-                    assert net.recv(1)[1] is CODES[1]
-                ask_to_exit(net)
-            return found
-    if here.rank == MIDDLE:
-        return failure(scheduler(here, lower, 2, **options).run)
-    with client(here, lower, 2) as net:
-        return failure(lambda: here.say(serve(net, here.rank)))
-
-
-def _news(net: DistNetwork) -> Any:
+def news(net: DistNetwork) -> Any:
     sender, code, payload = net.recv(1)
     return sender, code.name, None if payload is None else payload[0].tolist()
-
-
-def silent_client(here: Here, lower: int) -> Any:
-    """A client takes Exit and does not answer; another closes without an answer."""
-    if here.rank == TOP:
-        with network(here.port, 2, 0) as net:
-            hear_clients(net)
-            net.send(None, MessageCode.Exit, 1)
-            return _news(net)
-    if here.rank == MIDDLE:
-        return failure(scheduler(here, lower, 2, exit_timeout=1.0).run)
-    with client(here, lower, 2) as net:
-        tell_clients(net, 1)
-        assert net.recv(0)[1] is MessageCode.Exit
-        if here.rank == 2:
-            failure(lambda: net.recv(0))
-    return None
-
-
-def late_client(here: Here, lower: int) -> Any:
-    """A client answers to Exit when the test says so; the top waits for the middle server."""
-    if here.rank == TOP:
-        with network(here.port, 2, 0) as net:
-            hear_clients(net)
-            ask_to_exit(net)
-            here.say("answered")
-            return None
-    if here.rank == MIDDLE:
-        return scheduler(here, lower, 2).run()
-    with client(here, lower, 2) as net:
-        tell_clients(net, 1)
-        assert net.recv(0)[1] is MessageCode.Exit
-        if here.rank == 2:
-            here.say("asked")
-            here.wait()
-        net.send(None, MessageCode.Exit)
-    return None
-
-
-def no_top(here: Here, lower: int) -> Any:
-    """Clients and their middle server, but nobody above."""
-    if here.rank == TOP:
-        return None
-    if here.rank == MIDDLE:
-        multiprocessing.set_start_method("fork", force=True)
-        above = network(here.port, 2, 1, timeout=3.0)
-        return failure(Scheduler(above, network(lower, 2, 0)).run)
-    with client(here, lower, 1) as net:
-        return serve(net)
-
-
-def wrong_id(here: Here, lower: int) -> Any:
-    """The top asks for a client that there is not."""
-    if here.rank == TOP:
-        with network(here.port, 2, 0) as net:
-            hear_clients(net)
-            send_to(net, [7], torch.ones(1), CODES[0], 1)
-            return _news(net)
-    if here.rank == MIDDLE:
-        return failure(scheduler(here, lower, 1).run)
-    with client(here, lower, 1) as net:
-        return serve(net)
-
-
-def starts_and(here: Here, lower: int, what: str) -> Any:
-    """The process that has started a Scheduler ends in some way; nobody else is there."""
-    middle = scheduler(here, lower, 1)
-    middle.start()
-    here.say(middle.pid)
-    if what == "exits":
-        return None
-    here.wait()
-    return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hier_cases as cases
+import hier_ends as ends
 import pytest
 from comm_ranks import DEADLINE, Ranks
 from hier_cases import CODES, MIDDLE, TOP
@@ -47,7 +48,7 @@ def _state(pid: int) -> str:
 @pytest.fixture
 def life(ranks: Run, other_port: int) -> tuple[Ranks, list[int]]:
     """A tree that is set up, and the processes of its middle server's sides."""
-    running = ranks(cases.life, 4, other_port, {})
+    running = ranks(ends.life, 4, other_port, {})
     assert running.heard(TOP) == "set up"
     sides = children(running.processes[MIDDLE].pid)
     assert len(sides) == 2
@@ -152,7 +153,7 @@ def test_a_client_dies_two_levels_down_and_the_top_knows_which(
 def test_a_client_that_does_not_answer_to_exit_is_named_in_time(
     ranks: Run, other_port: int
 ) -> None:
-    running = ranks(cases.silent_client, 4, other_port)
+    running = ranks(ends.silent_client, 4, other_port)
     found = running.result(MIDDLE)
     assert found["kind"] == "ConnectorLost"
     assert "ExitTimeout: rank 1 below has not answered to Exit within 1 s" in found["text"]
@@ -162,7 +163,7 @@ def test_a_client_that_does_not_answer_to_exit_is_named_in_time(
 
 
 def test_every_answer_to_exit_is_waited_for(ranks: Run, other_port: int) -> None:
-    running = ranks(cases.late_client, 4, other_port)
+    running = ranks(ends.late_client, 4, other_port)
     assert running.heard(2) == "asked"
     running.result(3)
     assert not running.lines[TOP].poll(0.3)
@@ -173,14 +174,14 @@ def test_every_answer_to_exit_is_waited_for(ranks: Run, other_port: int) -> None
 
 
 def test_clients_are_told_that_there_is_nobody_above(ranks: Run, other_port: int) -> None:
-    _, middle, client = ranks(cases.no_top, 3, other_port).results()
+    _, middle, client = ranks(ends.no_top, 3, other_port).results()
     assert middle["upper"].startswith("RendezvousTimeout: joining as rank 1 of 2")
     assert middle["lower"] is None
     assert [code for code, _, _ in client] == ["Exit"]
 
 
 def test_an_id_that_there_is_not_ends_it_in_order(ranks: Run, other_port: int) -> None:
-    top, middle, client = ranks(cases.wrong_id, 3, other_port).results()
+    top, middle, client = ranks(ends.wrong_id, 3, other_port).results()
     assert "the lower side: IdError: there is no client 7" in middle["text"]
     assert top == (1, "Exit", [0])
     assert [code for code, _, _ in client] == ["Exit"]
@@ -190,7 +191,7 @@ def test_an_id_that_there_is_not_ends_it_in_order(ranks: Run, other_port: int) -
 def test_no_orphan_stays_while_it_waits_for_others_to_join(
     ranks: Run, other_port: int, what: str
 ) -> None:
-    running = ranks(cases.starts_and, 1, other_port, what)
+    running = ranks(ends.starts_and, 1, other_port, what)
     scheduler = running.heard(0)
     sides: list[int] = []
     deadline = time.monotonic() + DEADLINE
