@@ -236,23 +236,29 @@ def test_what_imports_tell_the_garbage_collector_holds(tmp_path: Path, said: str
 
 def test_many_processes_share_huge_pages(tmp_path: Path) -> None:
     """Where the kernel has them; and what is written in one is not seen in another."""
+    if not Path("/sys/kernel/mm/transparent_hugepage").exists() or kernel() < (6, 1):
+        pytest.skip("this kernel does not make huge pages when asked to")
     (tmp_path / "library").mkdir()
     (tmp_path / "library" / "m.py").write_text("kept = [[number] for number in range(400_000)]")
+    program = "import m\nfor item in m.kept: item[0] += 1\nprint(sum(map(sum, m.kept)))"
+    # A busy kernel may have none to give at that moment.
+    assert any(huge_kilobytes(tmp_path, program) > 10_000 for _ in range(5))
+
+
+def huge_kilobytes(tmp_path: Path, program: str) -> int:
+    """Of a zygote of many, after it has run the program twice as a fresh interpreter would."""
     env = environment(PYTHONPATH=str(tmp_path / "library"))
     zygote = Zygote.start(
         str(PYTHON), ["m"], env, deadline=PATIENCE, cwd=str(tmp_path), expected=64
     )
     warmth = Warmth(zygote, tmp_path, env)
-    program = "import m\nfor item in m.kept: item[0] += 1\nprint(sum(map(sum, m.kept)))"
     warmth.write("program.py", program)
     warmth.same("python program.py")
     warmth.same("python program.py")
     memory = Path(f"/proc/{zygote.pid}/smaps_rollup").read_text(encoding="ascii")
     zygote.close()
-    if not Path("/sys/kernel/mm/transparent_hugepage").exists() or kernel() < (6, 1):
-        pytest.skip("this kernel does not make huge pages when asked to")
     (huge,) = re.findall(r"^AnonHugePages: *([0-9]+) kB$", memory, re.MULTILINE)
-    assert int(huge) > 10_000
+    return int(huge)
 
 
 def kernel() -> tuple[int, ...]:
