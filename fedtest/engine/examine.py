@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fedtest.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 MODULE = "fedtest.probe"
 CONNECTED = "connected"
@@ -33,19 +33,21 @@ class Examination:
     """Files to look at, connections to try, and whether to tell what processes do.
 
     `facts`: paths of which only the facts are wanted, and nothing of what is in them.
+    `whole`: files of which all is wanted, up to what the probe brings.
     """
 
     files: tuple[str, ...] = ()
     reach: tuple[Target, ...] = ()
     stacks: bool = False
     facts: tuple[str, ...] = ()
+    whole: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
     """A path in a host. `kind`: `file`, `directory`, `other` or None if nothing is there.
 
-    `content` is its beginning; `error` says why it could not be looked at.
+    `content` is its beginning, or all of it; `error` says why it could not be looked at.
     """
 
     kind: str | None
@@ -88,6 +90,7 @@ class Examined:
     stacks: str
     ports: frozenset[int] = frozenset()
     facts: Mapping[str, PathFacts] = field(default_factory=dict)
+    whole: Mapping[str, FileFacts] = field(default_factory=dict)
 
 
 def request(wanted: Examination, root: str, sessions: Collection[int] | None = None) -> str:
@@ -99,6 +102,7 @@ def request(wanted: Examination, root: str, sessions: Collection[int] | None = N
             "reach": wanted.reach,
             "stacks": wanted.stacks,
             "facts": wanted.facts,
+            "whole": wanted.whole,
             "sessions": None if sessions is None else list(sessions),
         }
     )
@@ -109,10 +113,7 @@ def parse(host: str, wanted: Examination, text: str) -> Examined:
     try:
         told = json.loads(text)
         return Examined(
-            files={
-                path: FileFacts(**{**facts, "content": base64.b64decode(facts["content"])})
-                for path, facts in zip(wanted.files, told["files"], strict=True)
-            },
+            files=_files(wanted.files, told["files"]),
             reach={
                 target: outcome
                 for target, (outcome, _) in zip(wanted.reach, told["reach"], strict=True)
@@ -123,8 +124,16 @@ def parse(host: str, wanted: Examination, text: str) -> Examined:
                 path: PathFacts(**item)
                 for path, item in zip(wanted.facts, told["facts"], strict=True)
             },
+            whole=_files(wanted.whole, told["whole"]),
         )
     except (LookupError, TypeError, ValueError) as error:
         raise EngineError(
             f"looking at host {host} from beside it: it said: {text[-500:]}"
         ) from error
+
+
+def _files(paths: Sequence[str], told: Sequence[Mapping[str, Any]]) -> dict[str, FileFacts]:
+    return {
+        path: FileFacts(**{**facts, "content": base64.b64decode(facts["content"])})
+        for path, facts in zip(paths, told, strict=True)
+    }

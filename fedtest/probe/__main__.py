@@ -1,7 +1,7 @@
 """`python -m fedtest.probe REQUEST`: JSON in, JSON out on standard output.
 
 `{"root": DIR, "files": [PATH], "reach": [[ADDRESS, PORT, SECONDS]], "stacks": BOOL,
-"facts": [PATH], "sessions": [ID] or null}`; every key but `root` may be left out.
+"facts": [PATH], "whole": [PATH], "sessions": [ID] or null}`; every key but `root` may be left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from fedtest.probe.facts import facts
-from fedtest.probe.files import look
+from fedtest.probe.files import look, whole
 from fedtest.probe.reach import reach_all
 from fedtest.probe.stacks import stacks
 
@@ -23,6 +23,7 @@ def answer(request: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked for, under the same keys."""
     told: dict[str, Any] = {"files": [look(request["root"], path) for path in request["files"]]}
     told["facts"] = [facts(request["root"], path) for path in request["facts"]]
+    told["whole"] = whole(request["root"], request["whole"])
     told["reach"] = reach_all(request["reach"])
     told["stacks"] = stacks(request["sessions"]) if request["stacks"] else ""
     return told

@@ -7,16 +7,38 @@ import hashlib
 import os
 import stat
 from pathlib import PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 CONTENT = 256 << 10
 """Bytes of a file that are told."""
+WHOLE = 16 << 20
+"""Bytes of all files together that are told as a whole."""
 _HASHED = 1 << 30
 _LINKS = 40
 _BLOCK = 1 << 20
 
 
-def look(root: str, path: str) -> dict[str, Any]:
+def whole(root: str, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """As `look`, with all that is in the files; what is too much of it is an `error`."""
+    found, left = [], WHOLE
+    for path in paths:
+        told = look(root, path, left)
+        if told["kind"] == "file" and not told["error"]:
+            if told["size"] > left:
+                told |= {
+                    "content": "",
+                    "error": f"it has {told['size']} bytes, and all together may have {WHOLE}",
+                }
+            else:
+                left -= told["size"]
+        found.append(told)
+    return found
+
+
+def look(root: str, path: str, most: int = CONTENT) -> dict[str, Any]:
     """`kind` is `file`, `directory`, `other`, or None if there is nothing; `error` says why else.
 
     Nothing but regular files is opened: a pipe would wait for its other end.
@@ -30,7 +52,7 @@ def look(root: str, path: str) -> dict[str, Any]:
             told["kind"] = "directory" if stat.S_ISDIR(found.st_mode) else "other"
             return told
         told["kind"] = "file"
-        told |= _content(real, found.st_size)
+        told |= _content(real, found.st_size, most)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
@@ -38,10 +60,10 @@ def look(root: str, path: str) -> dict[str, Any]:
     return told
 
 
-def _content(real: str, size: int) -> dict[str, Any]:
+def _content(real: str, size: int, most: int) -> dict[str, Any]:
     digest = hashlib.sha256()
     with open(real, "rb", opener=open_plainly) as file:
-        head = file.read(CONTENT)
+        head = file.read(most)
         digest.update(head)
         while size <= _HASHED and (block := file.read(_BLOCK)):
             digest.update(block)

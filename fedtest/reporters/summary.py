@@ -12,7 +12,7 @@ from fedtest.reporters.printable import printable
 from fedtest.run.result import Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
@@ -39,9 +39,9 @@ def print_summary(console: Console, result: Result, *, quiet: bool = False) -> N
             console.print(Text(f"{check.id}:", style="bold"))
             _indented(console, check.details, 2)
     for item in result.saved:
-        files = ", ".join(item.files[:_FILES])
-        more = f", ... ({len(item.files)} files)" if len(item.files) > _FILES else ""
-        console.print(Text(f"{item.what}: {files}{more}", style="dim"), soft_wrap=True)
+        _named(console, item.what, item.files)
+    if result.collected:
+        _named(console, "files of hosts", [item.file for item in result.collected])
     passed = sum(check.passed for check in result.checks)
     count = f"{passed} of {len(result.checks)} checks hold, " if result.checks else ""
     console.print(
@@ -51,6 +51,12 @@ def print_summary(console: Console, result: Result, *, quiet: bool = False) -> N
         ),
         soft_wrap=True,
     )
+
+
+def _named(console: Console, what: str, files: Sequence[str]) -> None:
+    some = ", ".join(files[:_FILES])
+    more = f", ... ({len(files)} files)" if len(files) > _FILES else ""
+    console.print(Text(printable(f"{what}: {some}{more}"), style="dim"), soft_wrap=True)
 
 
 def _indented(console: Console, lines: Iterable[str], width: int) -> None:

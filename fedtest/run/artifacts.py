@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.snapshot import Snapshot
 
+_NAMED = 60
+"""Characters of a name that leave room for more: 255 bytes are the most."""
 _SAYABLE = frozenset((str, int, bool, type(None)))
 
 
@@ -50,12 +52,16 @@ class RunDirectory:
 
     def text(self, name: str, content: str) -> None:
         """Write a file, whole or not at all."""
+        # A half of a surrogate pair can come from a process, and not go into UTF-8.
+        self.binary(name, self.secrets.mask(content).encode("utf-8", "backslashreplace"))
+
+    def binary(self, name: str, content: bytes) -> None:
+        """The same of what is no text, or not ours."""
         path = self.path / name
-        part = path.with_name(f".{path.name}.part")
-        content = self.secrets.mask(content)
         try:
-            # A half of a surrogate pair can come from a process, and not go into UTF-8.
-            part.write_text(content, encoding="utf-8", errors="backslashreplace")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_name(f".{path.name[:_NAMED]}.part")
+            part.write_bytes(content)
             part.replace(path)
         except OSError as error:
             raise InvalidError(f"cannot write {path}: {error.strerror}") from error

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from fedtest.engine.base import Power, RunTag, Sink
-    from fedtest.engine.examine import Examination, Examined
+    from fedtest.engine.examine import Examination, Examined, FileFacts
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import Plan, ProcessPlan
     from fedtest.run.secrets import MaskedStream, Secrets
@@ -102,12 +102,16 @@ class Concealing(Engine):
             name: replace(
                 item,
                 stacks=self._secrets.mask(item.stacks),
-                files={
-                    path: replace(facts, content=self._secrets.mask_bytes(facts.content))
-                    for path, facts in item.files.items()
-                },
+                files=self._contents(item.files),
+                whole=self._contents(item.whole),
             )
             for name, item in found.items()
+        }
+
+    def _contents(self, files: Mapping[str, FileFacts]) -> Mapping[str, FileFacts]:
+        return {
+            path: replace(facts, content=self._secrets.mask_bytes(facts.content))
+            for path, facts in files.items()
         }
 
     def condition(

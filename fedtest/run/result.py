@@ -99,6 +99,16 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Collected:
+    """A file of a host that was copied to `file` in the run's directory; `size` in bytes."""
+
+    host: str
+    path: str
+    file: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One run. `seconds` in all, clean-up included; `directory` has its artifacts."""
 
@@ -116,3 +126,4 @@ class Result:
     versions: Mapping[str, Any] = field(default_factory=dict)
     saved: tuple[Saved, ...] = ()
     faults: tuple[FaultResult, ...] = ()
+    collected: tuple[Collected, ...] = ()

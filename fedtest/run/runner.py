@@ -32,6 +32,7 @@ from fedtest.run.bring_up import DESTROY_DEADLINE, OBSERVE_DEADLINE, BringUp
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import declare, examinations, looks
 from fedtest.run.checks.repeated import Repeated
+from fedtest.run.collecting import Collecting
 from fedtest.run.concealing import Concealing
 from fedtest.run.events import EventLog, Inbox
 from fedtest.run.faults.provide import provide_faults, refuse_impossible_faults
@@ -43,6 +44,7 @@ from fedtest.run.postmortem import at_the_end
 from fedtest.run.readback import compare_again
 from fedtest.run.result import (
     CheckResult,
+    Collected,
     Problem,
     Result,
     Saved,
@@ -92,6 +94,7 @@ class Runner:
         self._problems: list[Problem] = []
         self._checks: tuple[CheckResult, ...] = ()
         self._saved: tuple[Saved, ...] = ()
+        self._collected: tuple[Collected, ...] = ()
         self._versions: dict[str, Any] = {
             "fedtest": __version__,
             "python": platform.python_version(),
@@ -196,6 +199,10 @@ class Runner:
         pairs = Pairs(engine, self._tag, evidence.plan, self._scenario.checks)
         pairs.start()
         self._processes(engine, prepared, evidence, bring_up, repeated)
+        collecting = Collecting(self._scenario, engine, self._tag, self._directory)
+        if collecting:
+            with self._stage("files"):
+                self._collect(collecting)
         with self._stage("checks"):
             pairs.read(evidence)
             self._judge(engine, evidence, repeated)
@@ -243,6 +250,13 @@ class Runner:
         if faults is not None:
             faults.judge()
             self._problems += faults.problems
+
+    def _collect(self, collecting: Collecting) -> None:
+        """What hosts leave, whatever the verdict will be."""
+        collecting.collect()
+        self._collected = tuple(collecting.collected)
+        self._problems += collecting.problems
+        self._observer.stage_progress(f"copied {len(self._collected)} files of hosts")
 
     def _provide_faults(
         self,
@@ -370,4 +384,5 @@ class Runner:
             versions=self._versions,
             saved=self._saved,
             faults=tuple(fault_results(self._evidence, self._secrets)),
+            collected=self._collected,
         )

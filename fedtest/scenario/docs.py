@@ -28,6 +28,7 @@ from fedtest.scenario.checks import (
 )
 from fedtest.scenario.checks.sockets import Listen
 from fedtest.scenario.checks.value import Across
+from fedtest.scenario.collected import Collected
 from fedtest.scenario.faults import (
     AnyOf,
     BlockFault,
@@ -75,6 +76,7 @@ SECTIONS: tuple[tuple[str, type[Part]], ...] = (
     ("`hosts.NAME.ports_in_use[]`", PortInUse),
     ("`files`", FileIn),
     ("`mounts`", MountIn),
+    ("`hosts.NAME.collect[]`", Collected),
     ("`secrets.NAME`", SecretSource),
     ("`build`", Build),
     ("`data`", Data),

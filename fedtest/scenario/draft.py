@@ -32,7 +32,7 @@ _PartT = TypeVar("_PartT", bound="Part")
 
 # Keys without which a part is still itself to all others.
 _ALONE = frozenset(
-    {"after", "aliases", "always", "build", "count", "cpus", "deadline", "dns", "env"}
+    {"after", "aliases", "always", "build", "collect", "count", "cpus", "deadline", "dns", "env"}
     | {"eventually", "files", "firewall", "gateway", "id", "image", "index", "internal", "link"}
     | {"mac", "memory", "mounts", "names", "pairs", "pids", "ports_in_use", "routes", "service"}
     | {"sysctls", "tmpfs", "user"}

@@ -7,6 +7,7 @@ from typing import Annotated, Protocol, Self, TypeVar
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fedtest.scenario.base import MOST, Part, short
+from fedtest.scenario.collected import MOST_FILES, Collected
 from fedtest.scenario.forwarding import Forward, Route
 from fedtest.scenario.ip_types import Mac, NicIp, NicIp6, Place, Subnet6
 from fedtest.scenario.links import Firewall, Link, Occupied, Pair
@@ -280,6 +281,12 @@ class Host(Part):
         max_length=MOST,
         description="Directories of this machine that it sees: path -> directory here, or the "
         "mapping.",
+    )
+    collect: tuple[Annotated[Collected, short("path")], ...] = Field(
+        default=(),
+        strict=False,
+        max_length=MOST_FILES,
+        description="Files that it leaves in the run's directory: paths, or mappings.",
     )
     tmpfs: Tmpfs = Field(
         default_factory=dict,

@@ -1,0 +1,124 @@
+"""Files of hosts in the run's directory, on the fake engine, whose hosts' files are ours."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fedtest.engine.fake import FakeEngine
+from fedtest.errors import EngineError, ScenarioError
+from fedtest.probe import files
+from fedtest.run.result import Verdict
+from fedtest.scenario.load import loads
+from runs import Lab
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from fedtest.engine.base import RunTag
+    from fedtest.engine.examine import Examination, Examined
+
+TEXT = """
+fedtest: 1
+name: small
+deadline: 30s
+networks: {data: {}}
+hosts:
+  a: {nics: {data: eth0}, collect: COLLECT}
+  b: {nics: {data: ib0}}
+processes: {work: {hosts: [a], run: "RUN"}}
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def scenario(run: str, *collect: object) -> str:
+    return TEXT.replace("RUN", run).replace("COLLECT", json.dumps(collect))
+
+
+def test_what_a_host_leaves_is_in_the_runs_directory_and_told(lab: Lab, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    text = scenario(
+        f"mkdir {out} && printf '\\\\001\\\\377' > {out}/bytes && echo said > {out}/text",
+        f"{out}/bytes",
+        {"path": f"{out}/text", "optional": True},
+        {"path": f"{out}/nosuch", "optional": True},
+    )
+    run = lab.run(text)
+    assert run.result.verdict is Verdict.PASSED, run.messages
+    assert [(item.host, item.path, item.size) for item in run.result.collected] == [
+        ("a", f"{out}/bytes", 2),
+        ("a", f"{out}/text", 5),
+    ]
+    first, second = run.result.collected
+    assert first.file == f"files/a{out}/bytes"
+    assert (run.path / first.file).read_bytes() == b"\1\377"
+    assert run.text(second.file) == "said\n"
+    assert "copied 2 files of hosts" in run.recorder.told
+
+
+def test_what_is_not_there_or_no_file_or_too_much_fails_the_run(lab: Lab, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    size = files.WHOLE - 2
+    text = scenario(
+        f"mkdir {out} && truncate --size {size} {out}/large && echo more > {out}/more",
+        f"{out}/large",
+        {"path": f"{out}/more", "optional": True},
+        f"{out}/nosuch",
+        str(out),
+    )
+    run = lab.run(text)
+    assert run.result.verdict is Verdict.FAILED
+    assert [item.path for item in run.result.collected] == [f"{out}/large"]
+    too_much = f"it has 5 bytes, and all together may have {files.WHOLE}"
+    assert run.messages == [
+        f"host a: {out}/more was to be collected: {too_much}",
+        f"host a: {out}/nosuch was to be collected: it is not there",
+        f"host a: {out} was to be collected: it is no regular file",
+    ]
+
+
+def test_files_of_a_run_that_fails_are_collected_too(lab: Lab, tmp_path: Path) -> None:
+    run = lab.run(scenario(f"echo said > {tmp_path}/text; exit 3", f"{tmp_path}/text"))
+    assert run.result.verdict is Verdict.FAILED
+    assert run.text(f"files/a{tmp_path}/text") == "said\n"
+
+
+def test_secrets_are_masked(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN", "hidden-word")
+    text = scenario(f"echo 'x ${{{{ secrets.token }}}} y' > {tmp_path}/text", f"{tmp_path}/text")
+    run = lab.run(text + "secrets: {token: {env: TOKEN}}\n")
+    assert run.result.verdict is Verdict.PASSED, run.messages
+    assert run.text(f"files/a{tmp_path}/text") == "x *** y\n"
+
+
+class Blind(FakeEngine):
+    """Cannot look at one of its hosts' files as a whole."""
+
+    def examine(
+        self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
+    ) -> Mapping[str, Examined]:
+        if hosts.get("b") and hosts["b"].whole:
+            raise EngineError("host b: gone")
+        return super().examine(run, hosts, deadline)
+
+
+def test_a_host_that_is_gone_does_not_cost_the_others_files(lab: Lab, tmp_path: Path) -> None:
+    text = scenario(f"echo said > {tmp_path}/text", f"{tmp_path}/text")
+    text = text.replace("b: {", f"b: {{collect: [{tmp_path}/text], ")
+    run = lab.run(text, Blind())
+    assert run.result.verdict is Verdict.INVALID
+    assert run.messages == ["host b: its files could not be collected: host b: gone"]
+    assert [item.host for item in run.result.collected] == ["a"]
+
+
+@pytest.mark.parametrize("path", ["out", "/a/../b", "/", "//a", "/a//b", "/a/", "/a\nb", 7])
+def test_a_path_is_absolute_and_plain(path: object) -> None:
+    with pytest.raises(ScenarioError, match="path"):
+        loads(scenario("true", path))
