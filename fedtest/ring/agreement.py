@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Module = Any
 
-ALIKE = ("epoch", "batch_size", "lr", "lr_decay", "seed", "exchange", "overlap", "resume")
+ALIKE = ("epoch", "batch_size", "lr", "lr_decay", "shift", "seed", "exchange", "overlap", "resume")
 """Options that have to be the same on every rank."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torchvision.datasets import MNIST
-from torchvision.transforms.functional import normalize
+from torchvision.transforms.functional import normalize, pad
 
 from fedtest.ring.errors import DataError, one_line
 
@@ -133,6 +133,39 @@ def batch_over_all(count: int, world_size: int, step: int, steps: int) -> int:
     """How many samples all ranks together take in `step`."""
     shards = (length(part(count, rank, world_size)) for rank in range(world_size))
     return sum(length(batch(own, step, steps)) for own in shards)
+
+
+class Shifted:
+    """Training images, each moved by up to `most` pixels in both directions, others every epoch.
+
+    How an image is moved depends on seed, epoch and the image: not on which rank
+    takes it. What moves out of the picture is lost, what comes in is black.
+    """
+
+    def __init__(self, images: Tensor, most: int) -> None:
+        self._images = images
+        self._ways = 2 * most + 1
+        count, height, width = images.shape
+        if most:
+            padded = pad(images, [most] * 4)
+            down, across = padded.stride()[1:]
+            # All ways to cut an image out of its padded one, without a copy.
+            size = (count, self._ways, self._ways, height, width)
+            strides = (padded.stride(0), down, across, down, across)
+            self._cut = padded.as_strided(size, strides)
+        self._by: Tensor = torch.empty(0)
+
+    def begin(self, seed: int, epoch: int) -> None:
+        """How they are moved in this epoch."""
+        shape = (2, len(self._images))
+        self._by = torch.randint(self._ways, shape, generator=_generator("shifts", seed, epoch))
+
+    def __getitem__(self, chosen: Tensor) -> Tensor:
+        """The images of these indices, uint8 [n, height, width]."""
+        if self._ways == 1:
+            return self._images[chosen]
+        down, across = self._by[:, chosen]
+        return self._cut[chosen, down, across]
 
 
 def normalised(images: Tensor) -> Tensor:

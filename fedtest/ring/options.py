@@ -15,6 +15,7 @@ from pathlib import Path
 MOUNTED = Path("/data")  # where a testbed mounts the data: used if MNIST is there
 LONGEST_INTERFACE = 15  # bytes of a Linux interface name, IFNAMSIZ less its zero
 LONGEST_TIMEOUT = 86_400  # seconds: a day
+LARGEST_SHIFT = 4  # pixels: what is drawn keeps that distance from the image's edges
 
 
 CHECKPOINTS = Path("checkpoints")  # where they are written unless it is said
@@ -34,6 +35,7 @@ class Options:
     batch_size: int = 32  # images a rank takes per step, at most
     lr: float = 0.02  # the peak of the schedule
     lr_decay: float | None = None  # None: straight to zero; else times this after each epoch
+    shift: int = 1  # pixels by which training images are moved, at most
     seed: int = 1  # of the parameters, the shards and their order; the same on all ranks
     exchange: str = "two-ring"  # one of EXCHANGES
     overlap: bool = False  # exchange while the backward pass goes on
@@ -144,6 +146,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--lr-decay", type=_decay, metavar="X",
         help="what it is multiplied by after each epoch, 0 to 1; linear: a straight fall to zero "
         "(default: linear)")
+    add("--shift", type=_shift, default=Options.shift, metavar="PIXELS",
+        help="training images are moved at random by up to so many pixels, at most "
+        f"{LARGEST_SHIFT}, in each epoch by others (default: %(default)s)")
     add("--seed", type=_whole(0), default=Options.seed, metavar="N",
         help="of parameters, shards and order; the same on all ranks (default: %(default)s)")
     add("--exchange", choices=EXCHANGES, default=Options.exchange,
@@ -202,6 +207,13 @@ def _whole(low: int) -> Callable[[str], int]:
         return int(text)
 
     return convert
+
+
+def _shift(text: str) -> int:
+    pixels: int = _whole(0)(text)
+    if pixels > LARGEST_SHIFT:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than {LARGEST_SHIFT} pixels")
+    return pixels
 
 
 def _positive(text: str) -> float:

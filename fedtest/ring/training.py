@@ -41,6 +41,7 @@ class Training:
         self.options = options
         self.network = network
         self.samples = samples  # all images, and their digits
+        self.shifted = data.Shifted(samples[0], options.shift)
         self.optimizer = torch.optim.SGD(
             network.parameters(), lr=0.0, momentum=MOMENTUM, nesterov=True
         )
@@ -79,7 +80,8 @@ class Training:
         Raises PeerError; the training is then where it was after the last whole step.
         """
         options = self.options
-        images, digits = self.samples
+        digits = self.samples[1]
+        self.shifted.begin(options.seed, self.epoch)
         own = data.shard(len(digits), options.rank, options.world_size, options.seed, self.epoch)
         gradients = Gradients(self.network)
         meter = Meter()
@@ -95,7 +97,7 @@ class Training:
                     overlap.begin(phase)
                 if len(chosen):
                     wanted = digits[chosen]
-                    guessed = self.network(data.normalised(images[chosen]))
+                    guessed = self.network(data.normalised(self.shifted[chosen]))
                     loss = nn.functional.cross_entropy(guessed, wanted, reduction="sum")
                     (loss * (options.world_size / together)).backward()
                     meter.samples(loss, guessed, wanted)

@@ -60,6 +60,37 @@ def test_images_are_normalised_in_bulk(small_mnist: Path) -> None:
     assert int(images.max()) == 255  # and the original is as it was
 
 
+def test_images_are_moved_by_seed_epoch_and_image(small_mnist: Path) -> None:
+    images, _ = data.load(small_mnist, train=True)
+    moved = data.Shifted(images, 2)
+    everything = torch.arange(len(images))
+    seen = []
+    for seed, epoch in ((1, 1), (1, 2), (2, 1)):
+        moved.begin(seed, epoch)
+        now = moved[everything]
+        # Whoever takes an image, in whatever order, gets the same.
+        assert torch.equal(moved[everything[50:].flip(0)], now[50:].flip(0))
+        seen.append(now)
+    assert not torch.equal(seen[0], seen[1])
+    assert not torch.equal(seen[0], seen[2])
+    moved.begin(1, 1)
+    assert torch.equal(moved[everything], seen[0])
+
+    # Each is the image, moved: one of 25 ways, all of which occur.
+    framed = torch.nn.functional.pad(images, [2, 2, 2, 2])
+    ways = [framed[:, y : y + 28, x : x + 28] for y in range(5) for x in range(5)]
+    same = torch.stack([(way == seen[0]).all(2).all(1) for way in ways])
+    assert same.any(0).all()
+    assert same.any(1).all()
+
+
+def test_images_stay_where_they_are_if_asked_for(small_mnist: Path) -> None:
+    images, _ = data.load(small_mnist, train=True)
+    moved = data.Shifted(images, 0)
+    moved.begin(1, 1)
+    assert torch.equal(moved[torch.arange(203)], images)
+
+
 def test_real_mnist_has_the_size_and_mean_it_must_have(real_mnist: Path) -> None:
     train, digits = data.load(real_mnist, train=True)
     test, _ = data.load(real_mnist, train=False)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import ring_cases as cases
 import torch
+from PIL import Image, ImageColor
 from ranks import DEADLINE, Start, finish
 
-from fedtest.ring import checkpoint, model
+from fedtest.ring import checkpoint, model, plot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,11 +83,12 @@ def test_rank_0_writes_what_there_is_to_watch(
     assert step["communication_ms"] > 0
     assert not (tmp_path / "1" / "metrics.jsonl").exists()
     out = results[0][2]
-    assert "training.png" in out
     picture = tmp_path / "0" / "training.png"
-    assert picture.exists() == (f"drawn: {picture}" in out)
-    if picture.exists():
-        assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"drawn: {picture}" in out
+    with Image.open(picture) as drawn:
+        colours = {colour for _, colour in drawn.convert("RGB").getcolors(1 << 20)}
+    for wanted in (plot.RED, plot.BLUE, plot.ORANGE, plot.SKY):
+        assert ImageColor.getrgb(wanted) in colours
     log = (tmp_path / "log0").read_text(encoding="utf-8")
     assert "epoch=2 test_accuracy=" in log
     assert all(line in out for line in log.splitlines())

@@ -84,7 +84,13 @@ class Alone:
 
 def test_a_rank_alone_trains_as_a_plain_loop_would(small_mnist: Path) -> None:
     options = parse(
-        ["--init-method=tcp://h:1", "--rank=0", "--world-size=1", f"--data={small_mnist}"]
+        [
+            "--init-method=tcp://h:1",
+            "--rank=0",
+            "--world-size=1",
+            "--shift=0",
+            f"--data={small_mnist}",
+        ]
     )
     images, digits = torch.randint(0, 256, (40, 28, 28), dtype=torch.uint8), torch.arange(40) % 10
     network, plain = model.build(3), model.build(3)
