@@ -23,7 +23,7 @@ from fedtest.ring.gradients import Gradients, overlapping
 from fedtest.ring.group import Group, Place, joined
 
 MARK = "ring-benchmark "
-SIZES = {"1 KB": (256, 200), "1 MB": (1 << 18, 10), "100 MB": (25_000_000, 1)}  # float32, repeats
+SIZES = {"1 KB": (256, 50), "1 MB": (1 << 18, 10), "100 MB": (25_000_000, 1)}  # float32, repeats
 EXCHANGES = ("gloo", "chunked", "two-ring", "tutorial")
 WAYS = ("two-ring", "chunked", "chunked, overlapped", "gloo", "DDP")
 BATCH, STEPS = 32, 40

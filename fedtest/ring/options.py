@@ -33,7 +33,7 @@ class Options:
     gloo_socket_ifname: str | None = None  # None: Gloo looks up the host's own name
     epoch: int = 1  # how many, at least 1
     batch_size: int = 32  # images a rank takes per step, at most
-    lr: float = 0.02  # the peak of the schedule
+    lr: float = 0.03  # the peak of the schedule
     lr_decay: float | None = None  # None: straight to zero; else times this after each epoch
     shift: int = 1  # pixels by which training images are moved, at most
     seed: int = 1  # of the parameters, the shards and their order; the same on all ranks
