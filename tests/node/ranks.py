@@ -10,11 +10,13 @@ Start = Callable[[Sequence[str]], subprocess.Popen[str]]
 DEADLINE = 120.0  # seconds any process here may live: never what a test waits for
 
 
-def finish(processes: Sequence[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
+def finish(
+    processes: Sequence[subprocess.Popen[str]], deadline: float = DEADLINE
+) -> list[tuple[int, str, str]]:
     """The exit status, standard output and standard error of each, in order."""
     ended = []
     for process in processes:
-        out, err = process.communicate(timeout=DEADLINE)
+        out, err = process.communicate(timeout=deadline)
         ended.append((process.returncode, out, err))
     return ended
 

@@ -62,6 +62,18 @@ def test_two_ranks_learn_and_agree(start: Start, port: int, few_mnist: Path) -> 
             )
 
 
+def test_a_rank_alone_recognises_98_of_100_digits_after_an_epoch(
+    start: Start, port: int, real_mnist: Path, tmp_path: Path
+) -> None:
+    """Two and four ranks do so in the scenarios that ship."""
+    more = ("--checkpoint-dir", str(tmp_path / "kept"))
+    [(status, out, err)] = finish([start(arguments(0, 1, port, real_mnist, *more))], 400)
+    assert status == 0, err
+    accuracy = reported(out)["test_accuracy"]
+    assert isinstance(accuracy, float)
+    assert accuracy >= 0.98
+
+
 def test_an_odd_number_of_images_over_three_ranks(
     start: Start, port: int, small_mnist: Path
 ) -> None:
