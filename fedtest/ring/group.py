@@ -121,4 +121,7 @@ def joined(place: Place) -> Iterator[tuple[Group, str | None]]:
         raise
     finally:
         watch.close(blamed)
-        dist.destroy_process_group()
+        # After a lost rank there may be an operation under way that an old torch would wait
+        # for, until the time-out for joining. The process ends anyway.
+        if blamed is None:
+            dist.destroy_process_group()

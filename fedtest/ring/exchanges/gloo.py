@@ -27,6 +27,7 @@ class Gloo(Exchange):
         options.reduceOp = dist.ReduceOp.SUM
         options.timeout = self.group.patience
         try:
-            self.group.group.allreduce([flat], options).wait()
+            # Said twice: an old torch does not look at the operation's own time-out.
+            self.group.group.allreduce([flat], options).wait(self.group.patience)
         except RuntimeError as error:
             raise self.group.error(NOBODY, "all_reduce", f"{phase}, all-reduce", error) from error
