@@ -19,7 +19,7 @@ import torch
 from torch import distributed as dist
 
 from fedtest.ring import exchanges, model
-from fedtest.ring.gradients import Gradients, overlapping
+from fedtest.ring.gradients import Gradients, Overlap
 from fedtest.ring.group import Group, Place, joined
 
 MARK = "ring-benchmark "
@@ -27,6 +27,7 @@ SIZES = {"1 KB": (256, 50), "1 MB": (1 << 18, 10), "100 MB": (25_000_000, 1)}  #
 EXCHANGES = ("gloo", "chunked", "two-ring", "tutorial")
 WAYS = ("two-ring", "chunked", "chunked, overlapped", "gloo", "DDP")
 BATCH, STEPS = 32, 40
+PATIENCE = 600  # seconds, for all rounds of a world size
 ON_LINKS = 2_500_000  # elements: 10 MB
 
 
@@ -67,7 +68,7 @@ def forked(run: Any, size: int, *arguments: Any) -> Any:
     ]
     for rank in ranks:
         rank.start()
-    result = found.get(timeout=600)
+    result = found.get(timeout=PATIENCE)
     for rank in ranks:
         rank.join()
     return result
@@ -149,8 +150,8 @@ def _way(name: str, group: Group, images: Any, digits: Any) -> Any:
         return step
     gradients = Gradients(network)
     exchange = exchanges.make(name.partition(",")[0], group)
-    # Stays open as long as the process.
-    overlap = overlapping(gradients, exchange, wanted="overlapped" in name).__enter__()
+    # For as long as the process lives.
+    overlap = Overlap(gradients, exchange) if "overlapped" in name else None
 
     def ours() -> None:
         gradients.clear()
