@@ -43,5 +43,5 @@ def meeting(
             with socket.create_server(("", 0)) as any_port:
                 store.set(key, str(any_port.getsockname()[1]))
         return host, int(store.get(key))
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError, OSError) as error:
         raise StartError(f"torchrun's store at {host}:{port}: {one_line(error)}") from error
