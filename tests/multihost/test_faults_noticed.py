@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Engine, RunTag
 
 docker = pytest.mark.docker  # What it does itself is tampered with.
+# The same code looks and judges on every engine; without Docker it takes less time.
+without_docker = pytest.mark.netns
 
 PROCESSES = """processes:
   short: {hosts: [b], run: "true"}
@@ -91,6 +93,7 @@ def reason(result: Result) -> str:
     return result.problems[0].message
 
 
+@without_docker
 @pytest.mark.parametrize("tampered", TAMPERED, ids=[item[0] for item in TAMPERED])
 def test_what_is_not_as_asked_for_is_noticed(
     tmp_path: Path, engine_name: str, tampered: tuple[str, str, str, str]
@@ -119,6 +122,7 @@ faults:
 """
 
 
+@without_docker
 @pytest.mark.parametrize("measured", [True, False])
 def test_where_ip6tables_does_not_work_what_there_is_is_measured(
     tmp_path: Path, engine_name: str, *, measured: bool

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+# The same code looks and judges on every engine; without Docker it takes less time.
+without_docker = pytest.mark.netns
+
 
 def broken(runs: Path, text: str, engine: str) -> Result:
     result = Runner(loads(text).scenario, lambda: open_engine(engine), Observer(), runs).run()
@@ -56,6 +59,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
+@without_docker
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: str(case[1]))
 def test_a_network_that_is_not_as_asked_for_makes_the_run_invalid(
     monkeypatch: pytest.MonkeyPatch,
@@ -68,6 +72,7 @@ def test_a_network_that_is_not_as_asked_for_makes_the_run_invalid(
     assert said in broken(tmp_path, text, engine_name).problems[0].message
 
 
+@without_docker
 def test_a_host_that_drops_what_it_should_forward_makes_the_run_invalid(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Measuring needs the machine's attention; two cores do not have it for four tests at once.
 measures = pytest.mark.alone
+# The same code looks and judges on every engine; without Docker it takes less time.
+without_docker = pytest.mark.netns
 
 SCENARIO = """
 fedtest: 1
@@ -241,6 +243,7 @@ def run_broken(
     return run_on(engine, text, runs)
 
 
+@without_docker
 @pytest.mark.parametrize(
     "broken",
     [
@@ -271,6 +274,7 @@ def test_scripts_that_do_nothing_make_the_run_invalid(
     assert "nobody delays the packets of queue 1" in result.problems[0].message
 
 
+@without_docker
 def test_a_firewall_that_lets_everything_in_makes_the_run_invalid(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:
@@ -287,6 +291,7 @@ def test_a_firewall_that_lets_everything_in_makes_the_run_invalid(
     assert "of a should be refused, it is silent" in result.problems[0].message
 
 
+@without_docker
 def test_a_port_that_nobody_has_taken_makes_the_run_invalid(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine_name: str
 ) -> None:

@@ -50,6 +50,7 @@ CUT_OFF = "partition: {network: data, sides: [[server3], [server1, server2, serv
 PAUSED = "pause: {process: trainer, host: server3}\n    for: 30s"
 
 
+@pytest.mark.netns  # The trainer is the same on every engine; without Docker it takes less time.
 @pytest.mark.parametrize(
     ("exchange", "fault", "exits"),
     [

@@ -10,9 +10,9 @@ Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
 
 A chunk travels in a few segments: while one is added up, the next is under way,
 so that neither the wire waits for the processor nor the other way round. With
-two ranks this matters most: nobody else uses the processor meanwhile. More
-segments than that only cost: each is announced, asked for, and wakes a thread at
-both ends, which is about 0.2 ms of processor time, as much as adding up 1 MiB.
+two ranks this matters most: nobody else uses the processor meanwhile. Of 100 MB
+over loopback, more segments than that cost more processor time, not less
+(docs/benchmarks.md).
 Receives are posted DEPTH segments ahead, into as many buffers; sums are received
 where they belong.
 
