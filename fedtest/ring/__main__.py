@@ -20,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from fedtest.comm.errors import CommError  # noqa: PLC0415 - torch: after wrong options
         from fedtest.ring.train import run  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        return _fail(f"{error}; the trainer needs torch and torchvision", 1)
+        return _fail(f"{error}; the trainer needs torch and torchvision, "
+                     "which the extra `node` of fedtest brings", 1)  # fmt: skip
     try:
         run(options)
     except RingError as error:

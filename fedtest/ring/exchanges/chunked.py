@@ -42,8 +42,8 @@ Tensor = Any
 
 DIRECT = 8 << 10  # bytes
 SEGMENT = 16 << 20  # bytes, at most
-SEGMENTS = 3  # of a chunk, if that makes them no smaller than SMALLEST
-SMALLEST = 1 << 20  # bytes
+SEGMENTS = 4  # of a chunk, if that makes them no smaller than SMALLEST
+SMALLEST = 512 << 10  # bytes
 DEPTH = 2  # receives under way: one is added up, one comes
 
 
@@ -90,7 +90,7 @@ class Chunked(Exchange):
                 receives.append((group.start_receive(into, self.previous, name), into, place))
                 posted += 1
             # What is sent is what was received one chunk before.
-            while sent < min(2 * half, transfer + min(depth, segments)):
+            while sent < min(2 * half, transfer + segments):
                 sends.append(group.start_send(part(sent, self.rank), self.next, name))
                 sent += 1
             work, into, place = receives.popleft()
