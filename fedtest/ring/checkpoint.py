@@ -27,6 +27,8 @@ Tensors = dict[str, Any]
 MODEL = "model_state_dict.pth"
 STATE = "training_state.pth"
 _FORMAT = 1
+_ARCHIVE = b"PK\x03\x04"  # how a zip that torch.save wrote begins
+_PROGRAM = b"constants.pkl"  # a member of every TorchScript archive, and of no other
 _LARGEST = 1 << 30  # bytes; a file that claims to be more is not read
 
 
@@ -167,7 +169,18 @@ def _load(content: bytes, where: str) -> Any:
 
     `weights_only` is what runs nothing: a pickle can otherwise call anything. Only
     torch's own archives are looked at, whose members cannot be more than is there.
+    An old torch takes an archive with `constants.pkl` for a program (TorchScript) and
+    runs it, `weights_only` or not. The bytes are searched for that name: torch reads
+    the archive's list of members with code of its own, which may find others.
     """
+    if content[:4] != _ARCHIVE:
+        raise CheckpointError(
+            f"{where}: not a checkpoint of torch.save, or truncated; nothing of it was run"
+        )
+    if _PROGRAM in content:
+        raise CheckpointError(
+            f"{where}: a program (TorchScript), not a checkpoint; nothing of it was run"
+        )
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             stored = sum(member.file_size for member in archive.infolist())

@@ -6,10 +6,11 @@ import io
 import os
 import pickle
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Tuple  # noqa: UP035 - TorchScript knows no tuple[...]
 
 import pytest
 import torch
+from torch import nn
 
 from fedtest.ring import checkpoint, model
 from fedtest.ring.checkpoint import Progress
@@ -114,6 +115,49 @@ def test_a_pickle_that_would_run_something_runs_nothing(tmp_path: Path) -> None:
             with pytest.raises(CheckpointError, match="nothing of it was run"):
                 read(path, network)
     assert not ran.exists()
+
+
+class Scripted(nn.Module):
+    """Its `__setstate__` is run when it is loaded; here it adds one to a number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(3))
+        self.loaded = 0
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return values * self.weight
+
+    @torch.jit.export
+    def __getstate__(self) -> Tuple[torch.Tensor, int, bool]:  # noqa: UP006 - TorchScript's
+        return self.weight, self.loaded, self.training
+
+    @torch.jit.export
+    def __setstate__(self, state: Tuple[torch.Tensor, int, bool]) -> None:  # noqa: UP006
+        self.weight = state[0]
+        self.loaded = state[1] + 1
+        self.training = state[2]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_a_program_is_refused_before_torch_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.pth"
+    torch.jit.save(torch.jit.script(Scripted()), path)
+    assert torch.jit.load(path).loaded == 1  # so it would be run
+    program = path.read_bytes()
+
+    def loaded(*_: object, **__: object) -> None:
+        pytest.fail("torch has seen it")
+
+    monkeypatch.setattr(torch, "load", loaded)
+    # The second is a program to who looks for the archive's end only.
+    for content, said in ((program, "a program"), (b"#!" + program, "not a checkpoint")):
+        path.write_bytes(content)
+        for read in (checkpoint.read_model, checkpoint.read_state):
+            with pytest.raises(CheckpointError, match=rf"{said}.*nothing of it was run"):
+                read(path, model.build(3))
 
 
 @pytest.mark.parametrize(
