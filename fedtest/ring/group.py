@@ -22,6 +22,7 @@ Work = Any
 _TAG = 0
 _FINDING_OUT = 2.0  # seconds of the time-out, at most, for finding out who is to blame
 _SHARE = 0.4  # of the time-out, at most
+_SAID = 300  # characters, at most, of what others are told about an error
 _ASKING = 0.7  # of that; the rest is for a last checkpoint
 
 
@@ -74,6 +75,21 @@ class Group:
     def receive(self, tensor: Tensor, source: int, phase: str) -> None:
         self.wait_received(self.start_receive(tensor, source, phase), source, phase)
 
+    def broadcast(self, tensor: Tensor, source: int, phase: str) -> None:
+        """Give `tensor` of rank `source` to all."""
+        options = dist.BroadcastOptions()
+        options.rootRank, options.rootTensor = source, 0
+        options.timeout = self.patience
+        whom = NOBODY if source == self.rank else source
+        self._watch.waiting_for = whom
+        try:
+            # Said twice: an old torch does not look at the operation's own time-out.
+            self.group.broadcast([tensor], options).wait(self.patience)
+        except RuntimeError as error:
+            action = "broadcast" if whom == NOBODY else "broadcast from"
+            raise self.error(whom, action, phase, error) from error
+        self._watch.waiting_for = NOBODY
+
     def error(self, peer: int, action: str, phase: str, cause: RuntimeError) -> PeerError:
         """The error for a failed transfer with `peer` (-1: with all)."""
         found = self._watch.blame(peer, _ASKING * self._grace)
@@ -99,7 +115,8 @@ class Place:
 def joined(place: Place) -> Iterator[tuple[Group, str | None]]:
     """The group, for as long as the block lasts, and the interface that Gloo took.
 
-    Raises the JoinErrors of the communication library.
+    Raises the JoinErrors of the communication library. The others are told why a block
+    that raises has ended.
     """
     member = rendezvous.join(
         rendezvous.Request(
@@ -119,9 +136,13 @@ def joined(place: Place) -> Iterator[tuple[Group, str | None]]:
     except PeerError as error:
         blamed = Blame(error.rank, error.why, isinstance(error, RankSilent))
         raise
+    except BaseException as error:
+        said = f"{type(error).__name__}: {one_line(error)}"
+        blamed = Blame(place.rank, f"has ended: {said[:_SAID]}", silent=False)
+        raise
     finally:
         watch.close(blamed)
-        # After a lost rank there may be an operation under way that an old torch would wait
-        # for, until the time-out for joining. The process ends anyway.
+        # After an error there may be an operation under way, in another thread, too, that an
+        # old torch would wait for, until the time-out for joining. The process ends anyway.
         if blamed is None:
             dist.destroy_process_group()

@@ -8,7 +8,8 @@ others are asked: who does not answer is to blame, and who has died was seen to
 close its connection. Whoever gives up says because of whom, before it closes.
 
 Lines of JSON: `{"ask": 1}`, `{"tell": RANK}` (the rank that is waited for, -1 for
-none), `{"end": RANK, "why": TEXT, "silent": true}` (-1: in order).
+none), `{"end": RANK, "why": TEXT, "silent": true}` (-1: in order; its own: for a reason of
+its own).
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Watch:
             if end.rank == self.rank:
                 return Blame(other, f"has given up on this one, which {end.why}", silent=False)
             if end.rank != NOBODY:
-                told = end.why if "(says rank" in end.why else f"{end.why} (says rank {other})"
+                first_hand = end.rank == other or "(says rank" in end.why
+                told = end.why if first_hand else f"{end.why} (says rank {other})"
                 return Blame(end.rank, told, end.silent)
         return None
 
@@ -105,12 +107,13 @@ class Watch:
             self._send(other, {"ask": 1})
         with self._changed:
             self._changed.wait_for(
-                lambda: self._known() or asked <= self._told.keys(), max(0.05, seconds)
+                lambda: self._known() or asked <= self._told.keys() | self._ended.keys(),
+                max(0.05, seconds),
             )
-            known, told = self._verdict(peer), dict(self._told)
+            known, told, ended = self._verdict(peer), dict(self._told), list(self._ended)
         if known is not None:
             return known
-        silent = asked - told.keys()
+        silent = asked - told.keys() - set(ended)
         long = f"was silent for {self._timeout:g} s"
         if silent == asked and len(asked) > 1:
             return Blame(peer if peer in asked else min(asked), f"{long}, as were all others", True)
@@ -119,6 +122,10 @@ class Watch:
         while rank not in silent and told.get(rank, NOBODY) != NOBODY and rank not in seen:
             seen.add(rank)
             rank = told[rank]
+        if rank == NOBODY and not silent and ended:
+            rank = ended[0]
+        if rank in ended:
+            return Blame(rank, "has ended: it was done, and waits for nobody", silent=False)
         if silent and rank not in silent:
             rank = min(silent)
         if rank in (NOBODY, self.rank):
