@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import distributed as dist
 
 from fedtest.ring import checkpoint
 from fedtest.ring.errors import CheckpointError, StartError
 from fedtest.ring.exchanges import TwoRing
-from fedtest.ring.watch import NOBODY
 
 if TYPE_CHECKING:
     from fedtest.ring.checkpoint import State
@@ -67,19 +65,26 @@ def newest(group: Group, source: int, own: State | None, network: Module) -> Sta
     content = checkpoint.packed(own) if own is not None and group.rank == source else b""
     length = torch.tensor([len(content)])
     phase = "taking over a checkpoint"
-    try:
-        dist.broadcast(length, source)
-        memory = bytearray(content or bytes(int(length)))
-        dist.broadcast(torch.frombuffer(memory, dtype=torch.uint8), source)
-    except RuntimeError as error:
-        raise group.error(NOBODY, "broadcast", phase, error) from error
+    group.broadcast(length, source, phase)
+    memory = bytearray(content or bytes(int(length)))
+    group.broadcast(torch.frombuffer(memory, dtype=torch.uint8), source, phase)
     return checkpoint.unpacked(bytes(memory), network, f"the checkpoint of rank {source}")
 
 
 def fits(state: State, options: Options) -> None:
-    """Raise CheckpointError unless the training can go on as if never interrupted."""
-    for name in ("seed", "world_size", "batch_size"):
-        was, now = getattr(state.progress, name), getattr(options, name)
+    """Raise CheckpointError unless the training can go on as if never interrupted.
+
+    Compared are seed, world size, batch size, and what rates and images follow from; not
+    the exchange, in whose order the gradients are added up. An older checkpoint does not
+    tell its recipe.
+    """
+    pairs = {
+        name: (getattr(state.progress, name), getattr(options, name))
+        for name in ("seed", "world_size", "batch_size")
+    }
+    for name, now in options.recipe.items():
+        pairs[name] = (state.progress.recipe.get(name, now), now)
+    for name, (was, now) in pairs.items():
         if was != now:
             raise CheckpointError(
                 f"--resume: the checkpoint was made with --{name.replace('_', '-')} {was}, not "

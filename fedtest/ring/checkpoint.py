@@ -13,7 +13,7 @@ import os
 import pickle
 import tempfile
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,10 @@ class Progress:
     seed: int
     world_size: int
     batch_size: int
+    recipe: dict[str, str] = field(default_factory=dict)  # of Options; files of before have none
+
+
+_NUMBERS = ("epoch", "step", "done", "seed", "world_size", "batch_size")
 
 
 @dataclass(frozen=True)
@@ -110,15 +114,18 @@ def unpacked(content: bytes, network: Module, where: str) -> State:
     found = _load(content, where)
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise CheckpointError(f"{where}: not the state of a training of this version")
-    numbers = {name: found.get(name) for name in Progress.__dataclass_fields__}
+    numbers = {name: found.get(name) for name in _NUMBERS}
     if not all(type(number) is int and number >= 0 for number in numbers.values()):
         raise CheckpointError(f"{where}: epoch, step, seed and sizes are not all whole numbers")
+    recipe = found.get("recipe", {})
+    if not isinstance(recipe, dict) or not all(isinstance(x, str) for x in recipe.values()):
+        raise CheckpointError(f"{where}: the options it was made with are not all text")
     model = _fitting(found.get("model"), network.state_dict(), where)
     parameters = dict(network.named_parameters())
     momentum = found.get("optimizer")
     if momentum != {}:
         momentum = _fitting(momentum, parameters, f"{where}, optimizer")
-    return State(Progress(**numbers), model, momentum)  # type: ignore[arg-type]
+    return State(Progress(**numbers, recipe=recipe), model, momentum)  # type: ignore[arg-type]
 
 
 def write_whole(path: Path, content: bytes) -> None:

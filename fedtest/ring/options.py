@@ -27,7 +27,7 @@ AUTOMATIC = "auto"  # the interface whose network holds the master
 class Options:
     """What one rank was asked to do; checked."""
 
-    init_method: str  # tcp://HOST:PORT of rank 0, or env:// of torchrun
+    init_method: str  # tcp://HOST:PORT of rank 0
     rank: int  # 0 to world_size - 1
     world_size: int  # at least 1
     gloo_socket_ifname: str | None = None  # None: Gloo looks up the host's own name
@@ -53,6 +53,17 @@ class Options:
         """Host and port of rank 0."""
         host, _, port = self.init_method.removeprefix("tcp://").rpartition(":")
         return host.strip("[]"), int(port)
+
+    @property
+    def recipe(self) -> dict[str, str]:
+        """The options from which rates and images of each step follow, as they are given."""
+        decay = "linear" if self.lr_decay is None else str(self.lr_decay)
+        return {
+            "lr": str(self.lr),
+            "lr_decay": decay,
+            "shift": str(self.shift),
+            "epoch": str(self.epoch),
+        }
 
 
 def parse(

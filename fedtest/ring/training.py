@@ -64,6 +64,7 @@ class Training:
                 options.seed,
                 options.world_size,
                 options.batch_size,
+                options.recipe,
             ),
         )
 

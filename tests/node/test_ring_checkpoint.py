@@ -196,7 +196,8 @@ def test_a_state_of_another_kind_is_refused(written: tuple[Path, Any, Any]) -> N
     directory, network, _ = written
     path = directory / checkpoint.STATE
     good = torch.load(path, weights_only=True)
-    for change in ({"format": 2}, {"epoch": -1}, {"seed": "1"}, {"step": True}, {"optimizer": [1]}):
+    for change in ({"format": 2}, {"epoch": -1}, {"seed": "1"}, {"step": True}, {"optimizer": [1]},
+                   {"recipe": [1]}, {"recipe": {"lr": 0.03}}):  # fmt: skip
         torch.save({**good, **change}, path)
         with pytest.raises(CheckpointError):
             checkpoint.read_state(path, network)
