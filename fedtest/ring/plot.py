@@ -42,6 +42,8 @@ def draw(directory: Path, rows: list[dict[str, Any]], title: str) -> str:
 def picture_of(rows: list[dict[str, Any]], title: str) -> Any:
     """The picture itself."""
     steps = [row for row in rows if "loss" in row]
+    # A training that has diverged has rows without a loss.
+    fell = [(row["step"], max(row["loss"], 1e-6)) for row in steps if _finite(row["loss"])]
     tests = [row for row in rows if "test_accuracy" in row]
     picture = Image.new("RGB", SIZE, "white")
     pen = ImageDraw.Draw(picture)
@@ -49,12 +51,12 @@ def picture_of(rows: list[dict[str, Any]], title: str) -> Any:
     pen.text((LEFT, 14), title, fill=BLACK)
 
     # Logarithmic: a loss falls by factors.
-    losses = [max(row["loss"], 1e-6) for row in steps] or [1.0]
+    losses = [value for _, value in fell] or [1.0]
     low = math.floor(math.log10(min(losses)))
     high = max(math.ceil(math.log10(max(losses))), low + 1)
     loss = Panel(pen, TOP, last, low, high)
     loss.frame([(n, f"{10.0**n:g}") for n in range(low, high + 1)], "loss", RED)
-    loss.line([(row["step"], math.log10(max(row["loss"], 1e-6))) for row in steps], RED)
+    loss.line([(step, math.log10(value)) for step, value in fell], RED)
 
     least = min([row["accuracy"] for row in steps] + [row["test_accuracy"] for row in tests] + [1])
     accuracy = Panel(pen, TOP, last, min(math.floor(least * 10) / 10, 0.9), 1.0)
@@ -140,6 +142,10 @@ def legend(pen: Any, place: tuple[int, int], items: Sequence[tuple[str, str]]) -
         pen.rectangle([(x, y + 2), (x + 14, y + 10)], fill=colour)
         pen.text((x + 20, y), text, fill=BLACK)
         x += 44 + pen.textlength(text)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
 
 
 def _round_up(value: float) -> float:

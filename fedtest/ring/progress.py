@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
@@ -21,10 +23,12 @@ METRICS = "metrics.jsonl"
 class Log:
     """Lines to standard output and, if there is one, to a file.
 
-    A standard output that is gone (a terminal that was closed) is done without.
+    A standard output that is gone (a terminal that was closed) is done without, and so
+    is a file that can no longer be written: that is said once.
     """
 
     def __init__(self, path: Path | None) -> None:
+        self._path = path
         self._file: TextIO | None = None
         if path is not None:
             try:
@@ -35,7 +39,11 @@ class Log:
 
     def __call__(self, line: str) -> None:
         if self._file is not None:
-            self._file.write(line + "\n")
+            try:
+                self._file.write(line + "\n")
+            except OSError as error:
+                self._close()
+                self(f"no more lines in {self._path}: {error.strerror or error}")
         try:
             print(line, flush=True)  # noqa: T201 - standard output is where progress goes
         except OSError:
@@ -50,8 +58,13 @@ class Log:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._close()
+
+    def _close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # it writes what it could not write before
+                self._file.close()
+            self._file = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,7 @@ class Metrics:
     """metrics.jsonl: one line for each Row, and `test_accuracy` after each epoch.
 
     A training that is resumed goes on in the file; what it had beyond is left out.
+    A loss that is no number is null: JSON has no word for it.
     """
 
     def __init__(self, directory: Path | None, done: int) -> None:
@@ -125,18 +139,16 @@ class Metrics:
         self.rows: list[dict[str, Any]] = []
         if self._path is None:
             return
-        if done and self._path.is_file():
-            self.rows = [row for row in _rows(self._path) if row["step"] <= done]
         try:
+            if done and self._path.is_file():
+                self.rows = [row for row in _rows(self._path) if row["step"] <= done]
             text = "".join(json.dumps(row) + "\n" for row in self.rows)
             self._path.write_text(text, encoding="utf-8")
         except OSError as error:
             raise CheckpointError(f"{self._path} cannot be written: {error}") from error
 
     def add(self, row: Row) -> None:
-        self._write(
-            {key: round(x, 6) if isinstance(x, float) else x for key, x in asdict(row).items()}
-        )
+        self._write(_numbers(asdict(row)))
 
     def evaluated(self, epoch: int, step: int, accuracy: float) -> None:
         self._write({"epoch": epoch, "step": step, "test_accuracy": accuracy})
@@ -151,6 +163,16 @@ class Metrics:
                 raise CheckpointError(f"{self._path} cannot be written: {error}") from error
 
 
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """The same, rounded; None for what is infinite or no number."""
+    return {
+        key: (round(value, 6) if math.isfinite(value) else None)
+        if isinstance(value, float)
+        else value
+        for key, value in row.items()
+    }
+
+
 def _rows(path: Path) -> list[dict[str, Any]]:
     """The lines that are whole: the last one of a process that was killed may not be."""
     found = []
@@ -160,5 +182,5 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue
         if isinstance(row, dict) and isinstance(row.get("step"), int):
-            found.append(row)
+            found.append(_numbers(row))
     return found
