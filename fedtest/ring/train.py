@@ -53,6 +53,7 @@ class _Rank:
             self.network.load_state_dict(checkpoint.read_model(options.model_path, self.network))
         self.own = self._own_state()
         self.training = Training(options, self.network, self.samples)
+        self.begun = False  # the parameters are those to train from, on all ranks
         self.accuracy: float | None = None
         self.metrics: Metrics | None = None
 
@@ -83,16 +84,14 @@ class _Rank:
             raise RendezvousTimeout(note, error.joined, error.missing) from error
         except PeerError:
             # The others know by now why this rank ends.
-            if self.directory is not None:
-                checkpoint.write(self.directory, self.training.state())
-                self.say(f"checkpoint: step {self.training.done}, in {self.directory}")
+            self._keep()
             raise
-        if options.rank == 0:
-            self._draw()
         if interface is not None:
             report("interface", interface)
         report("test_accuracy", self.accuracy)
         report("params_sha256", model.digest(self.network))
+        if options.rank == 0:
+            self._draw()
 
     def _place(self) -> Place:
         """Where to join, after a look at what may be in the way."""
@@ -132,6 +131,7 @@ class _Rank:
             agreement.fits(state, options)
             training.go_on_from(state)
             self.say(f"resumed epoch={training.epoch} step={training.done} from=rank{source}")
+        self.begun = True
         # Every rank tells how it goes; the file and the picture are rank 0's.
         metrics = Metrics(self.directory if options.rank == 0 else None, training.done)
         self.metrics = metrics
@@ -153,6 +153,17 @@ class _Rank:
                 checkpoint.write(self.directory, training.state())
         if self.accuracy is None:  # resumed where all was done
             self.accuracy = evaluate(options, self.network, self.test, exchange, "evaluation")
+
+    def _keep(self) -> None:
+        """A last checkpoint. One that cannot be written is told: why the rank ends is more."""
+        if self.directory is None or not self.begun:
+            return
+        try:
+            checkpoint.write(self.directory, self.training.state())
+        except CheckpointError as error:
+            self.say(f"no checkpoint: {error}")
+        else:
+            self.say(f"checkpoint: step {self.training.done}, in {self.directory}")
 
     def _draw(self) -> None:
         if self.directory is not None and self.metrics is not None and self.metrics.rows:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+import time
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +19,12 @@ from fedtest.ring import exchanges
 from fedtest.ring.__main__ import main
 from fedtest.ring.errors import PeerError
 from fedtest.ring.exchanges import Chunked, TwoRing
+from fedtest.ring.exchanges.base import Exchange
 from fedtest.ring.gradients import Gradients, overlapping
 from fedtest.ring.group import Group, Place, joined
 
 ROOT = Path(__file__).parents[2]
+BROADCAST = "broadcast"
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,20 +154,37 @@ def moves(here: Here) -> list[str]:
     return found
 
 
+class Broadcast(Exchange):
+    """Not a sum: all get what rank 1 has."""
+
+    def total(self, flat: torch.Tensor, phase: str) -> None:
+        self.group.broadcast(flat, 1, phase)
+
+
+def broadcast(here: Here) -> Any:
+    """What each rank has after a broadcast of rank 1's."""
+    with group_of(here) as group:
+        flat = torch.arange(1000) * group.rank
+        group.broadcast(flat, 1, "test")
+    return flat.tolist()
+
+
 def until_it_fails(here: Here, exchange: str, size: int, timeout: float) -> Any:
-    """Exchange for ever; the error of each rank that is left."""
+    """Exchange for ever; the error of each rank that is left, and when it came."""
+    began = time.monotonic()
     try:
         with group_of(here, timeout) as group:
-            chosen = exchanges.make(exchange, group)
+            made = Broadcast(group) if exchange == BROADCAST else exchanges.make(exchange, group)
             flat = torch.zeros(size)
-            chosen.total(flat, "first")
+            made.total(flat, "first")
             here.say("running")
             number = 0
             while True:
                 number += 1
-                chosen.total(flat, f"step {number}")
+                began = time.monotonic()
+                made.total(flat, f"step {number}")
     except PeerError as error:
-        return type(error).__name__, error.rank, error.phase, str(error)
+        return type(error).__name__, error.rank, error.phase, str(error), time.monotonic() - began
 
 
 def trains(here: Here, *more: str, environment: dict[str, str] | None = None) -> Any:
@@ -204,3 +224,32 @@ def stops_after(here: Here, steps: int, *more: str) -> int:
     except _Stopped:
         return steps
     return 0
+
+
+def dies_agreeing(here: Here, dying: int, *more: str) -> Any:
+    """The same as `trains`; rank `dying` is gone before it tells the others what it has."""
+    from fedtest.ring import agreement
+
+    def dies(*_: object) -> None:
+        raise _Stopped
+
+    if here.rank != dying:
+        return trains(here, *more)
+    agreement.agree = dies
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    with suppress(_Stopped):
+        trains(here, *more)
+    return None
+
+
+def cannot_write(here: Here, failing: tuple[int, ...], *more: str) -> Any:
+    """The same as `trains`; the ranks `failing` cannot write a checkpoint."""
+    from fedtest.ring import checkpoint
+    from fedtest.ring.errors import CheckpointError
+
+    def write(*_: object) -> None:
+        raise CheckpointError("no place to write to")
+
+    if here.rank in failing:
+        checkpoint.write = write
+    return trains(here, *more)

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,7 +18,9 @@ import torch
 from PIL import Image, ImageColor
 from ranks import DEADLINE, Start, finish
 
-from fedtest.ring import checkpoint, model, plot
+from fedtest.ring import agreement, checkpoint, model, plot
+from fedtest.ring.errors import CheckpointError
+from fedtest.ring.options import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,6 +142,91 @@ def test_a_checkpoint_of_another_seed_is_not_gone_on_from(
     status, _, _, err = ranks(cases.trains, 1, *given).result(0)
     assert status == 4
     assert "the checkpoint was made with --seed 1, not 7" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--lr", "0.5"), "--lr 0.03, not 0.5"),
+        (("--lr-decay", "0.5"), "--lr-decay linear, not 0.5"),
+        (("--shift", "0"), "--shift 1, not 0"),
+        (("--epoch", "2"), "--epoch 1, not 2"),
+    ],
+)
+def test_what_the_rest_of_a_training_follows_from_is_compared(
+    more: tuple[str, str], said: str
+) -> None:
+    needed = ["--init-method", "tcp://h:1", "--rank", "0", "--world-size", "1"]
+    before, now = parse(needed), parse([*needed, *more])
+    progress = checkpoint.Progress(1, 2, 2, before.seed, 1, before.batch_size, before.recipe)
+    state = checkpoint.State(progress, {}, {})
+    agreement.fits(state, before)
+    with pytest.raises(CheckpointError, match=f"was made with {said};"):
+        agreement.fits(state, now)
+    # One of before the recipe was kept.
+    agreement.fits(replace(state, progress=replace(progress, recipe={})), now)
+
+
+def test_a_state_of_before_the_recipe_is_gone_on_from(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    """On two ranks, of which one has it; and a peer that dies before that leaves it as it was."""
+    more = ("--checkpoint-every", "1")
+    running = ranks(cases.stops_after, 2, 2, *arguments(small_mnist, tmp_path, *more))
+    assert running.results() == [2, 2]
+    shutil.rmtree(tmp_path / "0")
+    path = tmp_path / "1" / checkpoint.STATE
+    state = torch.load(path, weights_only=True)
+    del state["recipe"]
+    torch.save(state, path)
+    before = path.read_bytes()
+
+    given = arguments(small_mnist, tmp_path, "--resume", "--timeout", "20")
+    (_, (status, values, out, err)) = ranks(cases.dies_agreeing, 2, 0, *given).results()
+    assert (status, values["error"], values["error_rank"]) == (6, "RankLost", 0), err
+    assert "checkpoint: step" not in out
+    assert path.read_bytes() == before
+
+    found = ranks(cases.trains, 2, *given).results()
+    assert [status for status, *_ in found] == [0, 0], found
+    assert all("resumed epoch=1 step=2 from=rank1" in out for _, _, out, _ in found)
+
+
+def test_a_rank_that_ends_for_its_own_reason_is_told_with_it(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    """Rank 1, after the first step. Rank 0 cannot write, either, when it ends for that."""
+    more = ("--exchange", "chunked", "--overlap", "--checkpoint-every", "{rank}")
+    given = arguments(small_mnist, tmp_path, *more)
+    found = ranks(cases.cannot_write, 3, (0, 1), *given).results()
+    (zero, values, out, err), (one, _, _, own), (two, *_) = found
+    assert (zero, one, two) == (6, 4, 6), found
+    assert (values["error"], values["error_rank"]) == ("RankLost", 1)
+    assert "rank 1 has ended: CheckpointError: no place to write to" in err
+    assert "CheckpointError: no place to write to" in own
+    assert "no checkpoint: no place to write to" in out
+    assert (tmp_path / "2" / checkpoint.STATE).exists()
+
+
+def test_a_training_that_diverges_reports_its_values(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    given = arguments(small_mnist, tmp_path, "--lr", "1e30", "--batch-size", "10", "--epoch", "2")
+    status, values, out, err = ranks(cases.trains, 1, *given).result(0)
+    assert (status, err) == (0, "")
+    assert values.keys() >= {"test_accuracy", "params_sha256"}
+    assert out.index("params_sha256") < out.index("drawn: ")
+    text = (tmp_path / "0" / "metrics.jsonl").read_text(encoding="utf-8")
+    assert "NaN" not in text
+    assert None in [json.loads(line).get("loss", 0) for line in text.splitlines()]
+
+
+def test_a_log_on_a_full_disk_is_told_once(ranks: Run, small_mnist: Path, tmp_path: Path) -> None:
+    given = arguments(small_mnist, tmp_path, "--log-file", "/dev/full")
+    status, values, out, err = ranks(cases.trains, 1, *given).result(0)
+    assert (status, err) == (0, "")
+    assert out.count("no more lines in /dev/full: No space left on device") == 1
+    assert "params_sha256" in values
 
 
 # Debian's torch has no libuv, which torchrun's own stores need: it does without them.
