@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -136,24 +135,25 @@ def test_the_two_rings_move_as_they_are_described(ranks: Callable[..., Ranks], s
     assert found == [expected_moves(rank, size) for rank in range(size)]
 
 
-TIMEOUT = 4.0
+def test_a_broadcast_gives_all_the_same(ranks: Callable[..., Ranks]) -> None:
+    assert ranks(cases.broadcast, 3).results() == [list(range(1000))] * 3
 
 
-@pytest.mark.parametrize("exchange", EXCHANGES)
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("exchange", [*EXCHANGES, cases.BROADCAST])
+@pytest.mark.parametrize(("how", "timeout"), [(signal.SIGKILL, 60.0), (signal.SIGSTOP, 4.0)])
 def test_every_other_rank_names_the_one_that_is_gone(
-    ranks: Callable[..., Ranks], exchange: str, how: signal.Signals
+    ranks: Callable[..., Ranks], exchange: str, how: signal.Signals, timeout: float
 ) -> None:
-    running = ranks(cases.until_it_fails, 4, exchange, 20_000, TIMEOUT)
+    running = ranks(cases.until_it_fails, 4, exchange, 20_000, timeout)
     for rank in range(4):
         assert running.heard(rank) == "running"
-    began = time.monotonic()
     os.kill(running.processes[1].pid or 0, how)
     for rank in (0, 2, 3):
-        kind, blamed, phase, text = running.result(rank)
+        kind, blamed, phase, text, seconds = running.result(rank)
         assert blamed == 1, text
         assert kind == ("RankLost" if how == signal.SIGKILL else "RankSilent"), text
         assert phase.startswith("step ")
         assert "rank 1 " in text
-    # On an idle machine within the time-out; this one may be busy.
-    assert time.monotonic() - began < TIMEOUT + 10
+        # By the rank's own clock, from when it began the exchange that failed. A death is
+        # known at once; a machine that is busy may come late to the end of a wait.
+        assert seconds < (timeout / 2 if how == signal.SIGKILL else 2 * timeout), text
