@@ -8,9 +8,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from fedtest.probe.files import open_plainly, within
+from fedtest.probe.files import blocks, opened, reached
 
-_BLOCK = 1 << 20
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
@@ -21,19 +20,19 @@ def facts(root: str, path: str) -> dict[str, Any]:
         "boot": "", "read_only": False, "capacity": 0, "error": "",
     }  # fmt: skip
     try:
-        real = within(root, path)
-        found = os.lstat(real)
-        told |= {
-            "kind": _kind(found.st_mode), "mode": stat.S_IMODE(found.st_mode),
-            "uid": found.st_uid, "gid": found.st_gid,
-            "device": found.st_dev, "inode": found.st_ino,
-        }  # fmt: skip
-        told["boot"] = Path(_BOOT).read_text(encoding="ascii").strip()
-        system = os.statvfs(real)
-        told["read_only"] = bool(system.f_flag & os.ST_RDONLY)
-        told["capacity"] = system.f_blocks * system.f_frsize
-        if told["kind"] == "file":
-            told["sha256"] = _digest(real)
+        with reached(root, path) as place:
+            found = os.fstat(place)
+            told |= {
+                "kind": _kind(found.st_mode), "mode": stat.S_IMODE(found.st_mode),
+                "uid": found.st_uid, "gid": found.st_gid,
+                "device": found.st_dev, "inode": found.st_ino,
+            }  # fmt: skip
+            told["boot"] = Path(_BOOT).read_text(encoding="ascii").strip()
+            system = os.statvfs(place)
+            told["read_only"] = bool(system.f_flag & os.ST_RDONLY)
+            told["capacity"] = system.f_blocks * system.f_frsize
+            if told["kind"] == "file":
+                told["sha256"] = _digest(place)
     except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:
@@ -47,9 +46,9 @@ def _kind(mode: int) -> str:
     return "directory" if stat.S_ISDIR(mode) else "other"
 
 
-def _digest(real: str) -> str:
+def _digest(place: int) -> str:
     digest = hashlib.sha256()
-    with open(real, "rb", opener=open_plainly) as file:
-        while block := file.read(_BLOCK):
+    with opened(place) as file:
+        for block in blocks(file):
             digest.update(block)
     return digest.hexdigest()

@@ -98,6 +98,39 @@ def test_secrets_are_masked(lab: Lab, tmp_path: Path, monkeypatch: pytest.Monkey
     assert run.text(f"files/a{tmp_path}/text") == "x *** y\n"
 
 
+def test_a_file_without_a_size_is_collected_by_what_can_be_read(lab: Lab) -> None:
+    run = lab.run(scenario("true", "/proc/sys/kernel/ostype"))
+    assert run.result.verdict is Verdict.PASSED, run.messages
+    assert run.text("files/a/proc/sys/kernel/ostype") == "Linux\n"
+    (file,) = run.result.collected
+    assert file.size == len("Linux\n")
+
+
+def test_what_is_read_counts_not_what_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "WHOLE", 8)
+    first, second = files.whole("/", ["/proc/sys/kernel/ostype"] * 2)
+    assert (first["size"], first["error"], first["sha256"]) == (6, "", None)
+    assert second["content"] == ""
+    # One byte more than there is room for is read, and no more.
+    assert second["error"] == "it has at least 3 bytes, and all together may have 8"
+
+
+def test_a_directory_that_becomes_a_link_meanwhile_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "file").write_text("not the host's", encoding="ascii")
+    (tmp_path / "link").symlink_to("elsewhere")
+    (tmp_path / "last").symlink_to("elsewhere/file")
+    (link,) = files.whole(str(tmp_path), ["/link/file"])
+    assert link["size"] == len("not the host's")
+    # As if neither had been a link when it was looked at.
+    monkeypatch.setattr(files, "within", lambda _, path: path.split("/")[1:])
+    link, last = files.whole(str(tmp_path), ["/link/file", "/last"])
+    assert (link["kind"], last["kind"]) == (None, "other")
+    assert not link["content"] + last["content"]
+
+
 class Blind(FakeEngine):
     """Cannot look at one of its hosts' files as a whole."""
 
