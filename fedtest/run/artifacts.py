@@ -7,6 +7,7 @@ import math
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -58,12 +59,15 @@ class RunDirectory:
     def binary(self, name: str, content: bytes) -> None:
         """The same of what is no text, or not ours."""
         path = self.path / name
+        # Beside the run's own files: below them, it may be the name of a file that a host left.
+        part = self.path / f".{path.name[:_NAMED]}.part"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_name(f".{path.name[:_NAMED]}.part")
             part.write_bytes(content)
             part.replace(path)
         except OSError as error:
+            with suppress(OSError):
+                part.unlink()
             raise InvalidError(f"cannot write {path}: {error.strerror}") from error
 
     def json(self, name: str, content: Any) -> None:

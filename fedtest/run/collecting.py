@@ -45,10 +45,20 @@ class Collecting:
                 if wrong := _wrong(facts):
                     message = f"host {host}: {item.path} was to be collected: {wrong}"
                     self.problems.append(Problem(Verdict.FAILED, message))
-                    continue
-                name = f"files/{host}{item.path}"
-                self._directory.binary(name, facts.content)
-                self.collected.append(Collected(host, item.path, name, facts.size))
+                else:
+                    self._write(host, item.path, facts.content)
+
+    def _write(self, host: str, path: str, content: bytes) -> None:
+        """One that cannot be written costs neither the others nor what the run has shown."""
+        name = f"files/{host}{path}"
+        try:
+            self._directory.binary(name, content)
+        except InvalidError as error:
+            message = f"host {host}: {path} was to be collected: {error.message}"
+            self.problems.append(Problem(Verdict.INVALID, message, error.remedy))
+        else:
+            # Not the size in the host: secrets are masked.
+            self.collected.append(Collected(host, path, name, len(content)))
 
     def _examined(self) -> Mapping[str, Examined]:
         wanted = {

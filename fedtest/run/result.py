@@ -100,7 +100,10 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A file of a host that was copied to `file` in the run's directory; `size` in bytes."""
+    """A file of a host that was copied to `file` in the run's directory.
+
+    `size`: the copy's, in bytes; where a secret is masked, the host's file has another.
+    """
 
     host: str
     path: str

@@ -96,6 +96,8 @@ def test_secrets_are_masked(lab: Lab, tmp_path: Path, monkeypatch: pytest.Monkey
     run = lab.run(text + "secrets: {token: {env: TOKEN}}\n")
     assert run.result.verdict is Verdict.PASSED, run.messages
     assert run.text(f"files/a{tmp_path}/text") == "x *** y\n"
+    (file,) = run.result.collected
+    assert file.size == len("x *** y\n")
 
 
 def test_a_file_without_a_size_is_collected_by_what_can_be_read(lab: Lab) -> None:
@@ -129,6 +131,31 @@ def test_a_directory_that_becomes_a_link_meanwhile_is_not_followed(
     link, last = files.whole(str(tmp_path), ["/link/file", "/last"])
     assert (link["kind"], last["kind"]) == (None, "other")
     assert not link["content"] + last["content"]
+
+
+def test_no_file_takes_the_place_of_another(lab: Lab, tmp_path: Path) -> None:
+    paths = [f"{tmp_path}/{name}" for name in (".x.part", "x", ".result.json.part", "result.json")]
+    run = lab.run(scenario(" && ".join(f"echo {path} > {path}" for path in paths), *paths))
+    assert run.result.verdict is Verdict.PASSED, run.messages
+    assert [run.text(f"files/a{path}") for path in paths] == [f"{path}\n" for path in paths]
+
+
+def test_what_cannot_be_written_costs_neither_the_others_nor_the_checks(
+    lab: Lab, tmp_path: Path
+) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    in_the_way = f"{lab.runs}/latest/files/a{one}"
+    run = lab.run(
+        scenario(f"echo 1 > {one} && echo 2 > {two} && mkdir -p {in_the_way}", str(one), str(two))
+        + "checks: [exit: {process: work}]\n"
+    )
+    assert run.result.verdict is Verdict.INVALID
+    (message,) = run.messages
+    assert message.startswith(f"host a: {one} was to be collected: cannot write /")
+    assert message.endswith(f"/files/a{one}: Is a directory")
+    assert [item.path for item in run.result.collected] == [str(two)]
+    assert [check.passed for check in run.result.checks] == [True]
+    assert not list(run.path.glob(".*"))
 
 
 class Blind(FakeEngine):
