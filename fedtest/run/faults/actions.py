@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from fedtest.run.faults import disk, machines, passages
+from fedtest.run.faults import machines, passages
 from fedtest.run.faults.conditions import measure_change
+from fedtest.run.faults.disk import Disks
 from fedtest.run.faults.step import Done, needed, within
 from fedtest.scenario.faults import (
     BlockFault,
@@ -41,9 +42,10 @@ class Actions:
     def __init__(self, world: World, clock: Callable[[], float]) -> None:
         self._world = world
         self._clock = clock
+        self._disks = Disks(world)
         self._last: dict[str, Snapshot] = {}
         self._holding: list[Step] = []
-        """Those in effect that others like them may outlast."""
+        """Pauses in effect, which others may outlast."""
 
     @property
     def away(self) -> frozenset[str]:
@@ -72,10 +74,10 @@ class Actions:
             case StopFault():
                 found = self._switch_off(step)
             case FillFault():
-                found = disk.fill(self._world, spec)
+                found = self._disks.fill(step.fault, spec)
             case _:
                 raise AssertionError(f"no application of a fault of kind {step.fault.kind}")
-        if isinstance(spec, (PauseFault, FillFault)):
+        if isinstance(spec, PauseFault):
             self._holding.append(step)
         return Done(step, self._clock(), found)
 
@@ -92,8 +94,7 @@ class Actions:
             case StopFault():
                 return self._switch_on(step)
             case FillFault():
-                full = any(item.fault.spec == spec for item in self._holding)
-                found = disk.still_full(spec) if full else disk.empty(world, spec)
+                found = self._disks.empty(step.fault, spec)
             case _:
                 world.remove(spec)
                 at = self._clock()

@@ -53,6 +53,7 @@ class FillFault(Part):
 
     Meant for a small one, like /dev/shm: more than 1 GB is
     not filled. Confirmed: not a byte more can be written, and when healed it can.
+    A file system that several fill has room again when all of them are over.
     """
 
     host: HostName = Field(description="The host.")
