@@ -39,6 +39,12 @@ _BOUNDS = {
     "string_too_long": ("too long", "at most {max_length} characters"),
     "string_pattern_mismatch": ("nothing but white space", "a command"),
 }
+_LIMITS = {
+    "greater_than_equal": "ge",
+    "greater_than": "gt",
+    "less_than_equal": "le",
+    "less_than": "lt",
+}
 
 
 def findings(error: ValidationError) -> list[Finding]:
@@ -74,7 +80,21 @@ def _finding(item: ErrorDetails) -> Finding:  # noqa: PLR0911 - a kind of error 
         message, allowed = (text.format(**context) for text in _BOUNDS[kind])
         found = str(len(value)) if isinstance(value, (dict, list, tuple)) else shown(value)
         return Finding(loc, message, found, allowed)
+    if kind == "finite_number":
+        return Finding(loc, "a number that is not finite", shown(value), _range(loc))
     return Finding(loc, item["msg"], shown(value))
+
+
+def _range(loc: Loc) -> str:
+    """The least and the greatest that a number can be."""
+    bounds = _model_at(loc[:-1]).by_key()[str(loc[-1])].metadata
+    said = [
+        _BOUNDS[kind][1].format(**{key: getattr(bound, key)})
+        for bound in bounds
+        for kind, key in _LIMITS.items()
+        if hasattr(bound, key)
+    ]
+    return " and ".join(said) or "a finite number"
 
 
 def _hint(kind: str, value: object) -> str:

@@ -90,7 +90,8 @@ def test_a_plan_tells_of_it_only_where_something_is_given() -> None:
     ("given", "path", "fragments"),
     [
         ("cpus: §0", "cpus", ["too small", "0.01"]),
-        ("cpus: §.nan", "cpus", []),
+        ("cpus: §.nan", "cpus", ["not finite; found nan", "at least 0.01 and at most 1024"]),
+        ("cpus: §.inf", "cpus", ["not finite; found inf", "at least 0.01 and at most 1024"]),
         ('cpus: §"1"', "cpus", ["not a number"]),
         ("memory: §512", "memory", ["needs a unit"]),
         ("memory: §1MB", "memory", ["too little", "at least 16MB"]),
