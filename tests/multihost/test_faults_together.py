@@ -80,3 +80,48 @@ def test_an_address_that_a_host_gets_later_is_nobody_elses(fedtest: CommandLine)
     assert done.code == ExitCode.PASSED, done.out + done.err
     plan = json.loads((fedtest.runs / "latest" / "plan.json").read_text(encoding="utf-8"))
     assert "10.66.10.2/24" not in json.dumps(plan["hosts"])
+
+
+ROOM = """
+import os, time
+os.mkdir("/dev/shm/below")
+before = None
+while True:
+    # Nothing is written: that would take room from the fault, and give it back.
+    found = "room" if os.statvfs("/dev/shm").f_bavail else "full"
+    if found != before:
+        print(found, flush=True)
+    before = found
+    time.sleep(0.01)
+"""
+
+TWO_FILL = (
+    hosts("10.66.12.0/24")
+    + "processes:\n"
+    + HOLD
+    + "  look:\n    hosts: [c]\n    service: true\n    run: "
+    + json.dumps(["python3", "-uc", ROOM])
+    + """
+faults:
+  - {fill: {host: c, path: /dev/shm}, id: above, when: {process: look, host: c, log: room}, until: below.applied}
+  - {fill: {host: c, path: /dev/shm/below}, id: below, when: above.applied, for: 4s}
+"""
+    + until_healed("below")
+    + """
+checks:
+  - exit: {process: hold, signal: KILL}
+  - log: {process: look, host: c, order: [room, full, room]}
+  - log: {process: look, host: c, match: room, count: 2}
+  - log: {process: look, host: c, absent: room, since: above.applied, within: 3s}
+"""
+)
+
+
+def test_a_file_system_that_two_faults_fill_has_no_room_before_both_are_over(
+    fedtest: CommandLine,
+) -> None:
+    done = fedtest("run", fedtest.scenario("two-fill", TWO_FILL))
+    assert done.code == ExitCode.PASSED, done.out + done.err
+    found = {fault["id"]: fault["found"] for fault in done.result["faults"]}
+    assert found["above"][1] == "host c: another fault still fills /dev/shm"
+    assert found["below"][1] == "host c: /dev/shm/below can be written to"
