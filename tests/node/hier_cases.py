@@ -264,6 +264,39 @@ def averages(here: Here, lower: int) -> Any:
             net.send(payload[1].float() + net.rank, code)
 
 
+class Twice(ClientConnector):
+    """Each message goes down twice; whether it has stayed as it was goes up."""
+
+    def deal_queue(self) -> None:
+        for _, code, payload in self.messages():
+            before = [each.clone() for each in payload]
+            for _ in range(2):
+                self.forward(code, payload)
+            same = all(map(torch.equal, before, payload))
+            self.pass_on(0, CODES[2], [torch.tensor([int(same)])])
+
+    def shutdown(self) -> None:
+        assert self._last[2][0].tolist() == [0, 1, 2]  # so Exit came, and was not written to
+        super().shutdown()
+
+
+def twice(here: Here, lower: int, elements: int) -> Any:
+    """A strategy of its own sends the same to ids of two ranks twice, then Exit with a payload."""
+    payload = torch.arange(elements).float()
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            ids = hear_clients(net).ids()
+            send_to(net, ids, payload, CODES[0], 1)
+            got = [net.recv(1)[1:] for _ in range(5)]
+            send_to(net, ids, payload, MessageCode.Exit, 1)
+            assert net.recv(1)[1] is MessageCode.Exit
+            return [bool(content[0]) for code, content in got if code is CODES[2]]
+    if here.rank == MIDDLE:
+        return scheduler(here, lower, 2, client_connector=Twice).run()
+    with client(here, lower, 2) as net:
+        return serve(net, here.rank - 1), digest([payload])
+
+
 def slow(here: Here, lower: int, messages: int, elements: int) -> Any:
     """The top takes nothing for a while, though a client has much to send."""
     if here.rank == TOP:

@@ -140,3 +140,14 @@ def test_a_middle_server_under_a_middle_server(
     exit_ = [[]]
     assert left == [[0], [1], *exit_]
     assert right == [[2 if mode == "GLOBAL" else 0], *exit_]
+
+
+@pytest.mark.parametrize("elements", [10, 1_000_000])
+def test_what_is_forwarded_stays_as_it_was_and_can_be_forwarded_again(
+    ranks: Run, other_port: int, elements: int
+) -> None:
+    unchanged, _, first, second = ranks(cases.twice, 4, other_port, elements).results()
+    assert unchanged == [True]
+    for (seen, payload), ids in ((first, [0]), (second, [0, 1])):
+        once = (CODES[0].name, ids, payload)
+        assert seen == [once, once, ("Exit", ids, payload)]

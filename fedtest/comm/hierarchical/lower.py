@@ -105,7 +105,7 @@ class ClientConnector(Connector):
     def deal_queue(self) -> None:
         """Send down what comes from above."""
         for _, code, payload in self.messages():
-            self.forward(code, payload)
+            self.forward(code, payload, owned=True)
 
     def on_receive(self, sender: int, message_code: MessageCode, payload: Any) -> None:
         """Pass a message up. `sender` is its rank, or 0 for one that is from all clients."""
@@ -114,10 +114,12 @@ class ClientConnector(Connector):
             payload = put_ids([ids.start, len(ids)], payload)
         self.pass_on(sender, message_code, payload)
 
-    def forward(self, message_code: MessageCode, payload: Any) -> None:
+    def forward(self, message_code: MessageCode, payload: Any, *, owned: bool = False) -> None:
         """Send a message from above to those that it is for, each with its own ids in front.
 
-        One without tensors is for all. Raises IdError.
+        One without tensors is for all. `owned`: nobody looks at the payload
+        afterwards, so that each rank's ids may be written where those from above
+        are, and a large payload need not be copied. Raises IdError.
         """
         if not payload:
             for rank in self.ranks:
@@ -126,7 +128,11 @@ class ClientConnector(Connector):
         ids, rest = take_ids(payload)
         there = [each for each in ids if each not in self._gone_ids]
         for rank, told in self.coordinator.map_id_list(there).items():
-            self._send(rank, message_code, self._with_ids(rank, told, payload[0], rest))
+            own = self._own_ids(rank, told, payload[0])
+            if owned:
+                own = _in_front(own, payload[0], rest)
+            # What was not taken may still be under way: its bytes stay as they are.
+            owned = self._send(rank, message_code, [own, *rest]) and owned
 
     def shutdown(self) -> None:
         """Say that this side is over, and leave the group."""
@@ -210,25 +216,22 @@ class ClientConnector(Connector):
 
     # What goes down.
 
-    def _with_ids(
-        self, rank: int, told: Sequence[int], before: torch.Tensor, rest: list[torch.Tensor]
-    ) -> list[torch.Tensor]:
-        """`told` in front of `rest`: where the ids from above were, so that nothing is copied."""
+    def _own_ids(self, rank: int, told: Sequence[int], before: torch.Tensor) -> torch.Tensor:
+        """`told` in the dtype of the ids from above. Raises IdError."""
         own = encode(told, before.dtype)
         check_known(self._network, own, rank)
-        if rest and follows(rest[0], before) and own.numel() <= before.numel():
-            end = before.storage_offset() + before.numel()
-            steps = (own.shape[1], 1) if own.dim() > 1 else (1,)
-            own = before.as_strided(own.shape, steps, end - own.numel()).copy_(own)
-        return [own, *rest]
+        return own
 
     def _send(
         self, rank: int, code: MessageCode, content: Any, timeout: float | None = None
-    ) -> None:
+    ) -> bool:
+        """False if the rank is gone."""
         try:
             self._network.send(content, code, dst=rank, timeout=timeout)
         except PeerLost as error:
             self._lost(rank, str(error))
+            return False
+        return True
 
     def _exit(self, payload: Any, seconds: float) -> None:
         """Tell Exit to every client, whatever it stands for, and begin to wait for the answers."""
@@ -250,7 +253,8 @@ class ClientConnector(Connector):
             try:
                 content = None
                 if payload:
-                    content = self._with_ids(rank, by_rank.get(rank, []), payload[0], payload[1:])
+                    own = self._own_ids(rank, by_rank.get(rank, []), payload[0])
+                    content = [own, *payload[1:]]
                 self._send(rank, MessageCode.Exit, content, seconds)
             except TransferTimeout:
                 late.append(rank)
@@ -284,3 +288,14 @@ class ClientConnector(Connector):
                 self.exit_timeout,
             )
         )
+
+
+def _in_front(
+    own: torch.Tensor, before: torch.Tensor, rest: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """`own` where the ids `before` were, if that is right before `rest`: nothing is copied."""
+    if not rest or not follows(rest[0], before) or own.numel() > before.numel():
+        return own
+    end = before.storage_offset() + before.numel()
+    steps = (own.shape[1], 1) if own.dim() > 1 else (1,)
+    return before.as_strided(own.shape, steps, end - own.numel()).copy_(own)
