@@ -4,8 +4,11 @@ import gc
 import multiprocessing
 import os
 import queue
+import signal
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -294,3 +297,59 @@ def test_the_end_of_the_other_process_is_noticed_after_its_last_message(
     nothing_left(before)  # it has no name
     to.close()
     back.close()
+
+
+def _stops(to: MessageQueue, back: MessageQueue) -> None:
+    """Takes a large tensor, stands still, and takes the rest when it goes on."""
+    torch.set_num_threads(1)
+    to.only_get()
+    back.only_put()
+    to.get(timeout=60)
+    before = _mapped()
+    os.kill(os.getpid(), signal.SIGSTOP)
+    got = [to.get(timeout=60)]
+    while got[-1] != "last":
+        got.append(to.get(timeout=60))
+    back.put((len(got), before - _mapped()))
+
+
+def _mapped() -> int:
+    return Path("/proc/self/maps").read_text(encoding="utf-8").count("memfd:fedtest.comm")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_who_puts_waits_no_longer_than_it_has_said_though_the_other_process_stands_still() -> None:
+    to, back = MessageQueue(items=100_000, limit=1 << 20), MessageQueue()
+    process = multiprocessing.get_context("fork").Process(target=_stops, args=(to, back))
+    process.start()
+    to.only_put()
+    back.only_get()
+    assert process.pid is not None
+    try:
+        to.put(to.empty(1 << 20, torch.int8))
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        large = to.empty(1 << 21, torch.int8)  # what was taken is dropped, and that is to be told
+        put = 0
+        with suppress(queue.Full):
+            while True:
+                to.put_nowait((put, MessageCode.Exit, None))
+                put += 1
+        began = time.monotonic()
+        with pytest.raises(queue.Full):
+            to.put("a word", timeout=0.3)
+        waits = threading.Thread(target=to.put, args=("a word", True, 60))
+        waits.start()
+        with pytest.raises(queue.Full):
+            to.put("another", timeout=0.3)
+        assert time.monotonic() - began < 5
+        os.kill(process.pid, signal.SIGCONT)
+        waits.join(60)
+        to.put("last", timeout=60)
+        assert back.get(timeout=60) == (put + 2, 1)
+        process.join(60)
+        del large
+    finally:
+        process.kill()
+        process.join()
+        to.close()
+        back.close()

@@ -109,27 +109,35 @@ class MessageQueue:
     def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:
         """Raises queue.Full if there is no room within `timeout` seconds, BrokenPipeError."""
         deadline = _deadline(block, timeout)
-        with self._putting:
-            parts = plain.pack(item, _PLAIN, _INLINE)
-            if parts is None:
-                parcel = Parcel(item, self._segments)
-                size = len(parcel.pickled) + parcel.shared_bytes + parcel.copied_bytes
-            else:
-                size = sum(memoryview(part).nbytes for part in parts)
-            if parts is None or not len(self._waiting) % _NEWS or self._full(size):
-                self._news()
-            while self._full(size):
-                self._wait(self._puts, select.POLLIN, deadline, Full)
-                self._news()
-            if parts is None:
-                self._send(parcel, deadline)
-            else:
-                self._post(parts, deadline)
-            self._waiting.append(size)
-            self._waiting_bytes += size
+        left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+        if not self._putting.acquire(timeout=left):
+            raise Full
+        try:
+            self._put(item, deadline)
+        finally:
+            self._putting.release()
 
     def put_nowait(self, item: object) -> None:
         self.put(item, block=False)
+
+    def _put(self, item: object, deadline: float | None) -> None:
+        parts = plain.pack(item, _PLAIN, _INLINE)
+        if parts is None:
+            parcel = Parcel(item, self._segments)
+            size = len(parcel.pickled) + parcel.shared_bytes + parcel.copied_bytes
+        else:
+            size = sum(memoryview(part).nbytes for part in parts)
+        if parts is None or not len(self._waiting) % _NEWS or self._full(size):
+            self._news()
+        while self._full(size):
+            self._wait(self._puts, select.POLLIN, deadline, Full)
+            self._news()
+        if parts is None:
+            self._send(parcel, deadline)
+        else:
+            self._post(parts, deadline)
+        self._waiting.append(size)
+        self._waiting_bytes += size
 
     def _full(self, size: int) -> bool:
         waiting = len(self._waiting)
@@ -155,8 +163,10 @@ class MessageQueue:
                 self._post([head], deadline, segment.fd)
                 os.close(segment.fd)
                 segment.fd = -1
-        for dropped in self._segments.dropped():
-            self._post([_FORWARD.pack(_DROP, dropped, 0, 0)], None)
+        dropped = self._segments.dropped()
+        while dropped:
+            self._post([_FORWARD.pack(_DROP, dropped[0], 0, 0)], deadline)
+            dropped.popleft()  # what could not be told is told with the next message
         self._post([_FORWARD.pack(_ITEM, number, len(pickled), copied), *body], deadline)
         for segment in parcel.shared.values():
             self._segments.sent(segment)

@@ -58,7 +58,7 @@ class Segments:
         self._all: dict[int, Segment] = {}
         self._next = 0
         self._left: deque[int] = deque()  # segments that a tensor of this side was in
-        self._dropped: list[int] = []  # that the other side need not keep
+        self._dropped: deque[int] = deque()  # that the other side need not keep
 
     def empty(self, elements: int, dtype: torch.dtype) -> torch.Tensor:
         """So many elements, in a segment."""
@@ -93,11 +93,9 @@ class Segments:
         with self._lock:
             self._all[number].there -= 1
 
-    def dropped(self) -> list[int]:
-        """Segments that are gone on this side; each is told once."""
-        with self._lock:
-            found, self._dropped = self._dropped, []
-        return found
+    def dropped(self) -> deque[int]:
+        """Segments that are gone on this side; who tells the other takes them out."""
+        return self._dropped
 
     def _tensor(self, segment: Segment) -> torch.Tensor:
         segment.here += 1
