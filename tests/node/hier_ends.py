@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from typing import Any
 
 import torch
@@ -20,7 +21,13 @@ from hier_cases import (
 )
 
 from fedtest.comm import MessageCode
-from fedtest.comm.hierarchical import Scheduler, hear_clients, send_to, tell_clients
+from fedtest.comm.hierarchical import (
+    ClientConnector,
+    Scheduler,
+    hear_clients,
+    send_to,
+    tell_clients,
+)
 
 
 def life(here: Here, lower: int, options: dict[str, Any]) -> Any:
@@ -105,6 +112,52 @@ def wrong_id(here: Here, lower: int) -> Any:
         return failure(scheduler(here, lower, 1).run)
     with client(here, lower, 1) as net:
         return serve(net)
+
+
+def stopped(here: Here, lower: int) -> Any:
+    """Exit from above when the test says so, and what comes back; clients wait for it."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            here.say("set up")
+            here.wait()
+            net.send(None, MessageCode.Exit, 1)
+            return news(net)
+    if here.rank == MIDDLE:
+        return failure(scheduler(here, lower, 2, exit_timeout=0.5).run)
+    with client(here, lower, 2) as net:
+        tell_clients(net, 1)
+        return failure(lambda: net.recv(0))
+
+
+class Stuck(ClientConnector):
+    """What a thread of the network's has brought is never done with; that goes up before."""
+
+    def on_receive(self, sender: int, message_code: MessageCode, payload: Any) -> None:
+        for_ever = threading.current_thread() is not threading.main_thread()
+        self.pass_on(sender, message_code, [torch.tensor([int(for_ever)])])
+        if for_ever:
+            threading.Event().wait()
+
+
+def stuck(here: Here, lower: int) -> Any:
+    """A client sends until that is stuck, another closes at Exit."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            while not net.recv(1)[2][0]:
+                send_to(net, [0], None, CODES[0], 1)
+            net.send(None, MessageCode.Exit, 1)
+            return news(net)
+    if here.rank == MIDDLE:
+        return failure(scheduler(here, lower, 2, exit_timeout=0.5, client_connector=Stuck).run)
+    with client(here, lower, 2) as net:
+        tell_clients(net, 1)
+        if here.rank == 2:
+            net.send(torch.ones(1), CODES[0])
+        while net.recv(0)[1] is not MessageCode.Exit:
+            net.send(torch.ones(1), CODES[0])
+        return None if here.rank == 3 else failure(lambda: net.recv(0))
 
 
 def starts_and(here: Here, lower: int, what: str) -> Any:

@@ -15,6 +15,8 @@ import pytest
 from comm_ranks import DEADLINE, Ranks
 from hier_cases import CODES, MIDDLE, TOP
 
+from fedtest.comm.hierarchical.connector import LEAVING
+
 Run = Callable[..., Ranks]
 SOON = 30.0  # seconds within which everybody knows, on a busy machine
 UPPER, LOWER = 0, 1  # in which order a scheduler starts its sides
@@ -171,6 +173,37 @@ def test_every_answer_to_exit_is_waited_for(ranks: Run, other_port: int) -> None
     assert running.heard(TOP) == "answered"
     for rank in (TOP, MIDDLE, 2):
         running.result(rank)
+
+
+def test_a_lower_side_that_stands_still_is_named_in_time_and_killed(
+    ranks: Run, other_port: int
+) -> None:
+    running = ranks(ends.stopped, 4, other_port)
+    assert running.heard(TOP) == "set up"
+    sides = children(running.processes[MIDDLE].pid)
+    os.kill(sides[LOWER], signal.SIGSTOP)
+    running.tell(TOP)
+    told_at = time.monotonic()
+    found = running.result(MIDDLE)
+    limit = 0.5 + 2 * LEAVING
+    assert time.monotonic() - told_at < 2 * limit + LEAVING + SOON
+    silent = f"the lower side of the middle server has said nothing for {limit:g} s after Exit"
+    assert found["upper"] == f"ConnectorLost: {silent}"
+    assert found["lower"] == f"process {sides[LOWER]} was ended by SIGKILL"
+    await_gone(sides)
+    assert running.result(TOP) == (1, "Exit", [0, 1])
+    assert running.result(2)["kind"] == running.result(3)["kind"] == "PeerLost"
+
+
+def test_a_strategy_that_never_returns_does_not_keep_the_lower_side_from_its_end(
+    ranks: Run, other_port: int
+) -> None:
+    top, middle, sender, _ = ranks(ends.stuck, 4, other_port).results()
+    assert top == (1, "Exit", None)
+    assert middle["upper"] is None
+    late = "ExitTimeout: rank 1, 2 below has not answered to Exit within 0.5 s"
+    assert middle["lower"] == late
+    assert (sender["kind"], sender["peer"]) == ("PeerLost", 0)
 
 
 def test_clients_are_told_that_there_is_nobody_above(ranks: Run, other_port: int) -> None:

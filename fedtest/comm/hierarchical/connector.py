@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 import time
@@ -36,6 +37,8 @@ Message = tuple[int | None, MessageCode, Any]
 """Sender's rank, message code, tensors or None; the sender None is the middle server itself."""
 END: Message = (None, MessageCode.Exit, None)
 """The last message in a queue."""
+ALIVE: Message = (None, MessageCode.SetUp, None)
+"""Says that a side is there, though what it does takes long; no message for anybody else."""
 
 
 class Connector(Process):
@@ -83,6 +86,7 @@ class Connector(Process):
         self._deaf = False  # the other side takes nothing more
         self._leave_by = 0.0
         self._last: Message = END  # that came from the other side
+        self._heard = math.inf  # when that was; inf while what came is dealt with
 
     # The stages.
 
@@ -142,6 +146,7 @@ class Connector(Process):
     def messages(self) -> Iterator[Message]:
         """The messages from the other side, up to the last. Raises ConnectorLost."""
         while True:
+            self._heard = min(self._heard, time.monotonic())
             try:
                 message: Message = self.mq_read.get(timeout=LOOK)
             except Empty:
@@ -153,8 +158,11 @@ class Connector(Process):
             if self._is_last(message):
                 self._last = message
                 return
-            if self.error is None:  # otherwise it is taken, so that nobody waits, and dropped
+            # After an error it is taken, so that nobody waits, and dropped.
+            if self.error is None and not _is_alive(message):
+                self._heard = math.inf
                 yield message
+            self._heard = time.monotonic()
             del message
 
     def pass_on(self, sender: int | None, message_code: MessageCode, payload: Any) -> None:
@@ -262,6 +270,10 @@ class Connector(Process):
     def _all_dealt(self) -> None:
         """Everything that came from the other side has been dealt with."""
         raise NotImplementedError
+
+
+def _is_alive(message: Message) -> bool:
+    return message[0] is None and message[1] is MessageCode.SetUp
 
 
 def lost_early(side: str) -> HierarchyError:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from contextlib import suppress
+from queue import Full
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +21,7 @@ from fedtest.comm.errors import (
     TransferTimeout,
 )
 from fedtest.comm.hierarchical.connector import (
+    ALIVE,
     END,
     EXIT_TIMEOUT,
     LEAVING,
@@ -99,6 +101,7 @@ class ClientConnector(Connector):
                 self._late()
                 break
             self._receive()
+            self._say_alive()
         # Also to the thread: it has to read no more, after an error.
         self._given_up.set()
 
@@ -143,6 +146,8 @@ class ClientConnector(Connector):
 
     def _begin(self, *, mine: bool) -> None:
         super()._begin(mine=mine)
+        self._untold: dict[int, CommError] = {}  # ranks that are gone, and why
+        self._says_alive_at = 0.0
         self._gone_ids: set[int] = set()
         self._answered: set[int] = set()
         self._answers_by = 0.0
@@ -164,8 +169,19 @@ class ClientConnector(Connector):
                 self._is_gone(error.peer, error)
             self._look_at_lost()
 
+    def _say_alive(self) -> None:
+        """The upper side is told, should it wait for this one's end while much is sent down."""
+        now = time.monotonic()
+        if now < self._says_alive_at or (self._heard < now and not self._exiting.is_set()):
+            return
+        self._says_alive_at = now + LEAVING
+        with suppress(Full, OSError, ValueError):
+            self.mq_write.put(ALIVE, timeout=LOOK)
+
     def _look_at_lost(self) -> None:
         """Ranks that have closed are no news to a receive from anybody."""
+        if self._untold:
+            self._is_gone(*next(iter(self._untold.items())))  # and the others
         for rank in set(self._network.lost).intersection(self.ranks):
             try:
                 self._look(rank, 0.001)
@@ -175,8 +191,15 @@ class ClientConnector(Connector):
                 self._is_gone(rank, error)
 
     def _is_gone(self, rank: int, error: CommError) -> None:
-        with self._receiving:  # what it has sent goes up before
-            self._lost(rank, str(error))
+        """What it has sent goes up before; while that takes long, others are looked after."""
+        self._untold[rank] = error
+        if not self._receiving.acquire(timeout=LOOK):
+            return
+        try:
+            while self._untold:
+                self._lost(*self._untold.popitem())
+        finally:
+            self._receiving.release()
 
     def _take(self, sender: int, code: MessageCode, payload: Any) -> bool:
         if code is not MessageCode.Exit:
@@ -198,12 +221,12 @@ class ClientConnector(Connector):
             return self.coordinator.ids(), payload
         return origin(self.coordinator, sender, payload)
 
-    def _lost(self, rank: int, why: str) -> None:
+    def _lost(self, rank: int, why: object) -> None:
         """The rank is no more: the server above is told which ids that were."""
         with self._lock:
             if rank in self.gone:
                 return
-            self.gone[rank] = why
+            self.gone[rank] = str(why)
         if not self._exiting.is_set():
             log.warning("rank %d and its clients are gone: %s", rank, why)
             self._ids_gone(rank, self.coordinator.ids(rank))
@@ -229,7 +252,7 @@ class ClientConnector(Connector):
         try:
             self._network.send(content, code, dst=rank, timeout=timeout)
         except PeerLost as error:
-            self._lost(rank, str(error))
+            self._lost(rank, error)
             return False
         return True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import suppress
 from multiprocessing import Process, current_process  # which is torch.multiprocessing's
 from multiprocessing.connection import Pipe, wait
@@ -100,6 +101,8 @@ class Scheduler(Process):
             exit_timeout=self.exit_timeout,
         )
         sides: list[Connector] = [upper, lower]
+        seconds = self.exit_timeout + 2 * LEAVING
+        ends_by: float | None = None  # for both; the last LEAVING seconds without a lifeline
         lifeline = Pipe(duplex=False)
         reports: list[Connection] = []
         try:
@@ -115,14 +118,18 @@ class Scheduler(Process):
                 if each.report is not None:
                     each.report.close()
             ended = [each.sentinel for each in sides]
-            if set(wait([*ended, *parent])).intersection(ended):
-                # When one has ended, the other has its own deadline.
-                with suppress(OSError):
-                    lifeline[1].send_bytes(OTHER_ENDED)
-                self._join(sides, self.exit_timeout + 2 * LEAVING)
+            # While both are well, there is no deadline. One that fails reports it, and then ends.
+            ready = set(wait([*ended, *reports, *parent]))
+            if not ready.intersection(parent):
+                ends_by = time.monotonic() + seconds
+                if wait(ended, seconds - LEAVING):
+                    # When one has ended, the other has its own deadline.
+                    with suppress(OSError):
+                        lifeline[1].send_bytes(OTHER_ENDED)
+                    _join(sides, ends_by - LEAVING)
         finally:
             lifeline[1].close()
-            self._join([each for each in sides if each.pid], self.exit_timeout + 2 * LEAVING)
+            _join([each for each in sides if each.pid], ends_by or time.monotonic() + seconds)
             stuck = [each for each in sides if each.pid and each.is_alive()]
             for each in stuck:
                 each.kill()
@@ -141,9 +148,10 @@ class Scheduler(Process):
                 below,
             )
 
-    def _join(self, sides: list[Connector], seconds: float) -> None:
-        for each in sides:
-            each.join(seconds)
+
+def _join(sides: list[Connector], deadline: float) -> None:
+    for each in sides:
+        each.join(max(0.0, deadline - time.monotonic()))
 
 
 def _what_became_of(side: Connector, report: Connection) -> str | None:

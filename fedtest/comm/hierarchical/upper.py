@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
 import torch
 
 from fedtest.comm.codes import MessageCode
-from fedtest.comm.errors import CommError, PeerLost, TransferTimeout
+from fedtest.comm.errors import CommError, ConnectorLost, PeerLost, TransferTimeout
 from fedtest.comm.hierarchical.connector import LEAVING, LOOK, Connector, Message, lost_early
 from fedtest.comm.hierarchical.ids import decode
 from fedtest.comm.hierarchical.setup import tell_clients
@@ -53,9 +54,17 @@ class ServerConnector(Connector):
             if self._total or error.closed is not None:
                 raise
             self._taken(_SERVER, MessageCode.Exit, None)
-        # The lower side ends, and says so; it has a deadline of its own.
+        # The lower side ends, and says so. It has deadlines of its own, if it does not stand still.
+        began = time.monotonic()
+        limit = self.exit_timeout + 2 * LEAVING
         while self.error is None and not self._dealt.wait(LOOK):
-            pass
+            if time.monotonic() - max(began, self._heard) > limit:
+                self.fail(
+                    ConnectorLost(
+                        f"{self.other_side} of the middle server has said nothing "
+                        f"for {limit:g} s after Exit"
+                    )
+                )
 
     def deal_queue(self) -> None:
         """Send up what comes from below."""
