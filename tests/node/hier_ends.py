@@ -28,6 +28,8 @@ from fedtest.comm.hierarchical import (
     send_to,
     tell_clients,
 )
+from fedtest.comm.hierarchical import lower as lower_side
+from fedtest.comm.hierarchical import upper as upper_side
 
 
 def life(here: Here, lower: int, options: dict[str, Any]) -> Any:
@@ -158,6 +160,30 @@ def stuck(here: Here, lower: int) -> Any:
         while net.recv(0)[1] is not MessageCode.Exit:
             net.send(torch.ones(1), CODES[0])
         return None if here.rank == 3 else failure(lambda: net.recv(0))
+
+
+class Busy(ClientConnector):
+    """What comes from above needs longer to go down than the upper side waits in silence."""
+
+    def deal_queue(self) -> None:
+        for _, code, payload in self.messages():
+            threading.Event().wait(self.exit_timeout + 3)
+            self.forward(code, payload)
+
+
+def busy(here: Here, lower: int) -> Any:
+    """Exit comes right after a message that takes long; the middle server's waits are shortened."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            send_to(net, [0], torch.ones(1), CODES[0], 1)
+            net.send(None, MessageCode.Exit, 1)
+            return [news(net) for _ in range(2)]
+    if here.rank == MIDDLE:
+        lower_side.LEAVING = upper_side.LEAVING = 0.5
+        return failure(scheduler(here, lower, 1, exit_timeout=5.0, client_connector=Busy).run)
+    with client(here, lower, 1) as net:
+        return serve(net)
 
 
 def starts_and(here: Here, lower: int, what: str) -> Any:

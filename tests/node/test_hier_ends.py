@@ -206,6 +206,15 @@ def test_a_strategy_that_never_returns_does_not_keep_the_lower_side_from_its_end
     assert (sender["kind"], sender["peer"]) == ("PeerLost", 0)
 
 
+def test_a_lower_side_that_is_busy_after_exit_is_not_taken_for_one_that_stands_still(
+    ranks: Run, other_port: int
+) -> None:
+    top, middle, client = ranks(ends.busy, 3, other_port).results()
+    assert middle["kind"] is None
+    assert [code for _, code, _ in top] == [CODES[0].name, "Exit"]
+    assert [code for code, _, _ in client] == [CODES[0].name, "Exit"]
+
+
 def test_clients_are_told_that_there_is_nobody_above(ranks: Run, other_port: int) -> None:
     _, middle, client = ranks(ends.no_top, 3, other_port).results()
     assert middle["upper"].startswith("RendezvousTimeout: joining as rank 1 of 2")
