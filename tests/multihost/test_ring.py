@@ -47,7 +47,7 @@ checks:
 """
 
 CUT_OFF = "partition: {network: data, sides: [[server3], [server1, server2, server4]]}"
-PAUSED = "pause: {process: trainer, host: server3}\n    for: 30s"
+PAUSED = "pause: {process: trainer, host: server3}\n    for: 20s"
 
 
 @pytest.mark.netns  # The trainer is the same on every engine; without Docker it takes less time.
