@@ -54,6 +54,20 @@ PROGRAMS = {
     "with nothing for a status": "raise SystemExit",
     "with an object for a status": "raise SystemExit([1, 2])",
     "at once": "import os; print('unseen', end=''); os._exit(9)",
+    "while a thread of a library waits for Python's lock": (
+        "import ctypes, sys\n"
+        "libc = ctypes.PyDLL(None)\n"
+        "thread = ctypes.c_ulong()\n"
+        "@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)\n"
+        "def work(_):\n"
+        "    print('works', flush=True)\n"
+        "    import time; time.sleep(0.5)\n"
+        "ctypes.CDLL(None).pthread_create(ctypes.byref(thread), None, work, None)\n"
+        "class Joins:\n"
+        "    def __del__(self, libc=libc, thread=thread):\n"
+        "        libc.pthread_join(thread, None)\n"
+        "joins = Joins() if sys.version_info < (3, 14) else None  # whose end is a standstill\n"
+    ),
     "by an exception": "def f():\n    raise ValueError('no\\nway')\nf()",
     "by a chain of exceptions": (
         "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    raise KeyError('x') from error"
