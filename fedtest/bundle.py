@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from fedtest.errors import FedtestError, UsageError
+from fedtest.local_files import is_directory, is_file
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -34,16 +35,19 @@ def scenario_file(argument: str) -> Path:
     directory; a file that is there always comes first. UsageError if neither.
     """
     path = Path(argument)
-    if os.path.isfile(path):  # noqa: PTH113 - Path's raises where a name is too long to be one
+    if is_file(path):
         return path
     shipped = shipped_scenarios()
     if path.parent in {Path(), Path("scenarios")} and path.suffix in {"", ".yaml"}:
         found = shipped.get(path.stem if path.suffix else path.name)
         if found:
             return found
-    what = "is a directory" if os.path.isdir(path) else "no such file"  # noqa: PTH112 - as above
-    if what == "no such file" and os.path.exists(path):  # noqa: PTH110 - as above
+    if is_directory(path):
+        what = "is a directory"
+    elif os.path.exists(path):  # noqa: PTH110 - Path's raises where a name is too long to be one
         what = "is a pipe or a device, and only a file can be read again"
+    else:
+        what = "no such file"
     near = get_close_matches(path.stem, shipped, n=1)
     raise UsageError(
         f"{argument}: {what}",

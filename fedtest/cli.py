@@ -204,7 +204,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # Better now than afterwards.
     if junit is not None and not is_directory(junit.absolute().parent):
         raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
-    if junit is not None and junit.is_dir():
+    if junit is not None and is_directory(junit):
         raise UsageError(f"cannot write {junit}: it is a directory")
     chosen, warm = arguments.engine, not arguments.cold
     reporter = _reporter(arguments)

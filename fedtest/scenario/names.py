@@ -144,6 +144,22 @@ def _directory(value: Any) -> str:
     return str(path)
 
 
+_LONGEST_PATH = 1000
+
+
+def plain_path(value: Any, problem: str, allowed: str) -> PurePosixPath:
+    """The absolute path of a file in a host, in its plain form; refused as `problem` if not."""
+    if not isinstance(value, str) or not value.startswith("/") or not value.isprintable():
+        raise refuse(problem, allowed=allowed)
+    path = PurePosixPath(value)
+    if ".." in path.parts or len(value) > _LONGEST_PATH or not path.name:
+        raise refuse(problem, allowed=allowed)
+    if str(path) != value:
+        hint = f'did you mean "{path}"?'
+        raise refuse("not the plain form of a path", allowed=allowed, hint=hint)
+    return path
+
+
 def ipv4(value: Any) -> IPv4Address:
     """The address; refused if it is none."""
     allowed = "an IPv4 address like 192.168.0.1"

@@ -2,7 +2,7 @@
 
 import os
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import (
@@ -17,7 +17,7 @@ from pydantic import (
 
 from fedtest.local_files import CannotCopy, files_at, is_directory
 from fedtest.scenario.base import Part, short
-from fedtest.scenario.names import Directory, EnvironmentName, User
+from fedtest.scenario.names import Directory, EnvironmentName, User, plain_path
 from fedtest.scenario.processes import Text
 from fedtest.scenario.refusal import refuse
 from fedtest.scenario.units import Size, format_size
@@ -25,7 +25,6 @@ from fedtest.scenario.units import Size, format_size
 LEAST_MEMORY = 16 * 1000**2
 """Bytes that a host needs for itself, and a shell."""
 LEAST_TMPFS = 64 * 1024
-_SHORTEST_PATH = 2
 _KERNELS = ("proc", "sys", "dev")
 _ENGINES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
 _SYSCTL = re.compile(r"(?:net(?:\.[A-Za-z0-9_@-]+)+|kernel\.(?:shm\w+|msg\w+|sem)|fs\.mqueue\.\w+)")
@@ -48,19 +47,12 @@ LocalPath = Annotated[
 
 def _place(value: Any) -> str:
     allowed = "an absolute path in the host, like /etc/app/config.ini"
-    if not isinstance(value, str) or not value.startswith("/") or not value.isprintable():
-        raise refuse("not a path that a file can be put at", allowed=allowed)
-    path = PurePosixPath(value)
-    if ".." in path.parts or len(value) > 1000 or len(path.parts) < _SHORTEST_PATH:
-        raise refuse("not a path that a file can be put at", allowed=allowed)
-    if str(path) != value:
-        hint = f'did you mean "{path}"?'
-        raise refuse("not the plain form of a path", allowed=allowed, hint=hint)
+    path = plain_path(value, "not a path that a file can be put at", allowed)
     if path.parts[1] in _KERNELS:
         raise refuse("the kernel's, not a place for files", allowed=allowed)
-    if value in _ENGINES:
+    if str(path) in _ENGINES:
         raise refuse("a file that the testbed writes itself", allowed="any other file")
-    return value
+    return str(path)
 
 
 def _mode(value: Any) -> str:
