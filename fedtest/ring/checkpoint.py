@@ -19,7 +19,8 @@ from typing import Any
 
 import torch
 
-from fedtest.ring.errors import CheckpointError, one_line
+from fedtest.comm.errors import one_line
+from fedtest.ring.errors import CheckpointError
 
 Module = Any
 Tensors = dict[str, Any]

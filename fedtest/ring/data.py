@@ -12,7 +12,8 @@ import torch
 from torchvision.datasets import MNIST
 from torchvision.transforms.functional import normalize, pad
 
-from fedtest.ring.errors import DataError, one_line
+from fedtest.comm.errors import one_line
+from fedtest.ring.errors import DataError
 
 Tensor = Any
 

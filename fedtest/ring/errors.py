@@ -61,9 +61,3 @@ class RankLost(PeerError):
 
 class RankSilent(PeerError, TimeoutError):
     """The rank is there for all that is known, and did not answer within the time-out."""
-
-
-def one_line(cause: BaseException) -> str:
-    """The text of `cause` on one line: torch's own words, without its C++ stack."""
-    text = str(cause).split("\nException raised from", 1)[0]
-    return " ".join(text.split()) or type(cause).__name__

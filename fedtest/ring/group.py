@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from torch import distributed as dist
 
 from fedtest.comm import rendezvous
-from fedtest.ring.errors import PeerError, RankLost, RankSilent, one_line
+from fedtest.comm.errors import one_line
+from fedtest.ring.errors import PeerError, RankLost, RankSilent
 from fedtest.ring.watch import NOBODY, Blame, Watch
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from torch import distributed as dist
 
+from fedtest.comm.errors import one_line
 from fedtest.comm.rendezvous import WITHOUT_LIBUV
-from fedtest.ring.errors import StartError, one_line
+from fedtest.ring.errors import StartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
