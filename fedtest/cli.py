@@ -43,22 +43,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     gc.set_threshold(_SELDOM, *gc.get_threshold()[1:])
     if sys.stdout is None:  # Who started us has closed it.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
+    heard: list[signal.Signals] = []
     try:
-        with _interruptible():
+        with _interruptible(heard):
             arguments = _parser().parse_args(argv)
             code = int(arguments.command(arguments))
             sys.stdout.flush()
-    except FedtestError as error:
-        _complain(error)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        _complain(Interrupted("interrupted"))
-        code = ExitCode.INTERRUPTED
-    except OSError as error:
-        code = _unwritten(error) if error.errno in _UNWRITABLE else _defect(error)
-    except Exception as error:  # noqa: BLE001 - the last place where it can be told
-        code = _defect(error)
+    except SystemExit:  # argparse has said all
+        raise
+    except BaseException as error:  # noqa: BLE001 - the last place where it can be told
+        code = _interrupted(heard) if heard else _unexpected(error)
     return code
+
+
+def _interrupted(heard: list[signal.Signals]) -> int:
+    """Whatever it was on its way here: within an import a library makes something else of it."""
+    _complain(Interrupted(f"interrupted by {heard[0].name}"))
+    return ExitCode.INTERRUPTED
+
+
+def _unexpected(error: BaseException) -> int:
+    if isinstance(error, FedtestError):
+        _complain(error)
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        _complain(Interrupted("interrupted"))
+        return ExitCode.INTERRUPTED
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        return _unwritten(error)
+    return _defect(error)
 
 
 def _unwritten(error: OSError) -> int:
@@ -76,17 +89,18 @@ def _give_up(stream: TextIO) -> None:
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
+def _interruptible(heard: list[signal.Signals]) -> Iterator[None]:
     """A signal that ends us is told like every other end, also before a run handles it."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
-        raise Interrupted(f"interrupted by {signal.Signals(number).name}")
+        heard.append(signal.Signals(number))
+        raise KeyboardInterrupt
 
     old = {}
     if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
                 old[number] = signal.signal(number, handle)
     try:
         yield
@@ -95,7 +109,7 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _defect(error: Exception) -> int:
+def _defect(error: BaseException) -> int:
     import traceback
 
     with suppress(OSError):

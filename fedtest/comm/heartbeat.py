@@ -10,6 +10,7 @@ paused process is taken for a dead one.
 
 from __future__ import annotations
 
+import errno
 import secrets
 import selectors
 import socket
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 _HELLO = struct.Struct("!16si")  # the secret of the listener, the rank that connects
 _FAREWELL = b"!"
 _PATIENCE = 2.0  # seconds for a hello, from whoever connects
+# What a kernel says that has given up on the other end; which one depends on whether it
+# still knows the other's link-layer address at that moment.
+_UNANSWERED = {
+    errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN
+}  # fmt: skip
 
 
 class Listener:
@@ -158,11 +164,16 @@ class Heartbeat:
             said = link.recv(1)
         except BlockingIOError:
             return None
-        except TimeoutError:
-            return f"its machine has not answered for {self._seconds:g} s"
         except OSError as error:
+            if unanswered(error):
+                return f"its machine has not answered for {self._seconds:g} s"
             return f"its heartbeat connection broke: {error.strerror or error}"
         return "" if said == _FAREWELL else "its process ended without closing its network"
+
+
+def unanswered(error: OSError) -> bool:
+    """Whether a connection ended because nothing came from the other end for too long."""
+    return error.errno in _UNANSWERED
 
 
 def _keep_alive(link: socket.socket, seconds: float) -> None:

@@ -23,6 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fedtest.comm.heartbeat import unanswered
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -50,7 +52,7 @@ class Watch:
         self._timeout = timeout
         self._changed = threading.Condition()
         self._received = dict.fromkeys(links, b"")
-        self._lost: dict[int, str] = {}  # in the order they were lost
+        self._lost: dict[int, Blame] = {}  # in the order they were lost
         self._ended: dict[int, Blame] = {}  # what those said who ended
         self._told: dict[int, int] = {}  # answers to the question under way
         self._selector = selectors.DefaultSelector()
@@ -89,7 +91,7 @@ class Watch:
         """What is known without asking: deaths, then what others said before they ended."""
         if self._lost:
             rank = peer if peer in self._lost else next(iter(self._lost))
-            return Blame(rank, self._lost[rank], silent=False)
+            return self._lost[rank]
         for other, end in self._ended.items():
             if end.rank == self.rank:
                 return Blame(other, f"has given up on this one, which {end.why}", silent=False)
@@ -151,9 +153,12 @@ class Watch:
         except BlockingIOError:
             return True
         except OSError as error:
-            data, why = b"", f"is lost: its connection broke: {error.strerror or error}"
+            data, silent = b"", unanswered(error)
+            why = f"is lost: its connection broke: {error.strerror or error}"
+            if silent:
+                why = f"was silent for {self._timeout:g} s"
         else:
-            why = "is lost: its process ended without a word"
+            why, silent = "is lost: its process ended without a word", False
         lines = (self._received[peer] + data).split(b"\n")
         self._received[peer] = lines.pop()
         with self._changed:
@@ -161,7 +166,7 @@ class Watch:
                 self._take(peer, line)
             garbled = len(self._received[peer]) > _LONGEST
             if (not data or garbled) and peer not in self._ended:
-                self._lost[peer] = why
+                self._lost[peer] = Blame(peer, why, silent)
             self._changed.notify_all()
         return bool(data) and not garbled
 
@@ -176,7 +181,7 @@ class Watch:
                 why = " ".join(str(said["why"]).split())
                 self._ended[peer] = Blame(int(said["end"]), why, bool(said["silent"]))
         except (ValueError, TypeError, KeyError):
-            self._lost[peer] = "is lost: it sent what no rank sends"
+            self._lost[peer] = Blame(peer, "is lost: it sent what no rank sends", silent=False)
 
 
 def _keep_alive(link: socket.socket, seconds: float) -> None:

@@ -52,7 +52,8 @@ groups:
   silent: {members: [a, b], network: data, port: 23457}
 processes:
   beating: {hosts: beating, run: BEATING, deadline: 100s}
-  silent: {hosts: silent, run: SILENT, deadline: 100s}
+  silent:
+    {hosts: silent, run: SILENT, deadline: 100s, after: {process: beating, log: under way}}
 faults:
   - cut: {network: data}
     id: cut

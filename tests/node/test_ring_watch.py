@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -47,6 +49,28 @@ def test_a_rank_that_was_done_is_not_called_silent(watches: list[Watch], peer: i
     found = first.blame(peer, 0.2)
     assert (found.rank, found.silent) == (1, False)
     assert found.why.startswith("has ended")
+
+
+@pytest.mark.parametrize("number", [errno.ETIMEDOUT, errno.EHOSTUNREACH])
+def test_a_rank_whose_machine_no_longer_answers_is_silent_not_lost(
+    watches: list[Watch], number: int
+) -> None:
+    """What the kernel says of it depends on whether it still knows the machine's address."""
+    first, second, third = watches
+
+    class CutOff:
+        """A connection that the kernel has given up."""
+
+        def recv(self, size: int) -> bytes:
+            raise OSError(number, os.strerror(number))
+
+    whole, first._links[1] = first._links[1], cast("socket.socket", CutOff())
+    second.close()  # So that there is something to read.
+    with first._changed:
+        assert first._changed.wait_for(lambda: 1 in first._lost, 30)
+    first._links[1] = whole
+    assert first.blame(2, 0.2) == Blame(1, "was silent for 60 s", silent=True)
+    third.close()
 
 
 def test_a_rank_that_ended_for_its_own_reason_is_named_with_it(watches: list[Watch]) -> None:

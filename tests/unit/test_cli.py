@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -290,6 +291,26 @@ def test_what_is_stuck_on_both_engines_is_told_of_both(
     told = capsys.readouterr().err
     assert "a network is in use" in told
     assert "a directory is in use" in told
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_that_a_library_makes_its_own_error_of_is_one(
+    number: signal.Signals,
+    file: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As pydantic does within an import."""
+
+    def load(_: str) -> None:
+        try:
+            signal.raise_signal(number)
+        except KeyboardInterrupt as error:
+            raise RuntimeError("SchemaError: KeyboardInterrupt") from error
+
+    monkeypatch.setattr("fedtest.scenario.load.load", load)
+    assert main(["run", file("x: 1")]) == 130
+    assert capsys.readouterr().err == f"fedtest: interrupted by {number.name}\n"
 
 
 def test_ctrl_c_before_a_run_is_interrupted(

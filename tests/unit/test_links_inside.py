@@ -114,7 +114,10 @@ def test_the_probe_measures_a_way_without_conditions(server: int) -> None:
         "losses": {"count": 200, "interval": 0.0001},
         "rate": {"seconds": 0.3, "payload": 1000, "at_once": 8, "unsent": 100_000},
     }
-    (answer,) = probe.ask([order], server)
+    for _ in range(3):  # A kernel in need drops a packet even on loopback.
+        (answer,) = probe.ask([order], server)
+        if len(answer["round_trips"]) == 10:
+            break
     assert len(answer["round_trips"]) == 10
     assert answer["losses"]["distinct"] == 200
     assert answer["losses"]["twice"] == 0

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fedtest.engine.netns.warm.client import Zygote
+from fedtest.engine.netns.warm.inside import threads
 from warmth import PATIENCE, PYTHON, Warmth, environment
 
 if TYPE_CHECKING:
@@ -55,14 +58,16 @@ PROGRAMS = {
     "with an object for a status": "raise SystemExit([1, 2])",
     "at once": "import os; print('unseen', end=''); os._exit(9)",
     "while a thread of a library waits for Python's lock": (
-        "import ctypes, sys\n"
+        "import ctypes, sys, threading\n"
+        "begun = threading.Event()\n"
         "libc = ctypes.PyDLL(None)\n"
         "thread = ctypes.c_ulong()\n"
         "@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)\n"
         "def work(_):\n"
-        "    print('works', flush=True)\n"
+        "    begun.set()\n"
         "    import time; time.sleep(0.5)\n"
         "ctypes.CDLL(None).pthread_create(ctypes.byref(thread), None, work, None)\n"
+        "begun.wait()\n"
         "class Joins:\n"
         "    def __del__(self, libc=libc, thread=thread):\n"
         "        libc.pthread_join(thread, None)\n"
@@ -258,3 +263,22 @@ def test_what_was_printed_before_a_kill_is_as_much_as_buffers_let_through(
     warmth.write("program.py", "import os; print('printed'); os.kill(os.getpid(), 9)")
     outcome = warmth.same(["python", *way.split()])
     assert (outcome.status, outcome.out) == (137, "printed\n" if "-u" in way else "")
+
+
+def test_an_end_waits_until_threads_have_let_go_of_what_they_were_at() -> None:
+    """One that asks for Python's lock in a destructor just then would have C++ give up on us."""
+    worked, over = threading.Event(), threading.Event()
+
+    def work() -> None:
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        worked.set()
+        over.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    threads.let_finish(30)
+    assert worked.is_set()
+    over.set()
+    thread.join()

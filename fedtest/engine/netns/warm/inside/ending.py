@@ -22,7 +22,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from fedtest.engine.netns.warm.inside import kernel
+from fedtest.engine.netns.warm.inside import kernel, threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +75,7 @@ def end(status: int, *, interrupted: bool) -> None:
     # A thread of a library that waits for Python's lock goes away when the interpreter ends; now
     # it would wait for us, and what we take apart for it (a Gloo group that nobody destroyed).
     if _thread._count() > 0 or len(os.listdir("/proc/self/task")) > 1:  # noqa: SLF001
+        threads.let_finish()
         return
     with _without_finalizers():
         atexit._run_exitfuncs()  # noqa: SLF001

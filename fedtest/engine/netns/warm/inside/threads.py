@@ -1,4 +1,4 @@
-"""Threads that importing has left: which of them make this process unfit to fork from."""
+"""Threads that Python does not know: which of them hinder a fork, and which an end."""
 
 from __future__ import annotations
 
@@ -34,6 +34,39 @@ def harmful() -> str:
                 f"threads ({where}), and a forked process would wait for them for ever"
             )
     return ""
+
+
+def let_finish(seconds: float = 0.5) -> None:
+    """Wait until every other thread rests, so that none is about to ask for Python's lock.
+
+    An interpreter that ends makes a thread exit which asks for it. Where that
+    is in a destructor (torch's threads drop their last references there, just
+    after a collective) C++ calls `std::terminate`, and a program that was done
+    dies of SIGABRT. A fresh process has the race, too, but takes longer to end.
+    """
+    end = time.monotonic() + seconds
+    before = None
+    while time.monotonic() < end:
+        now = _activity()
+        if now == before and all(state == "S" for state, *_ in now.values()):
+            return
+        before = now
+        time.sleep(0.002)  # Without the lock: who waits for it gets it now.
+
+
+def _activity() -> dict[str, tuple[str, ...]]:
+    """Of each other thread its state, and how often it has stopped running."""
+    found = {}
+    for task in Path("/proc/self/task").iterdir():
+        if task.name == str(os.getpid()):
+            continue
+        try:
+            lines = (task / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            continue  # It ended.
+        state = next(line.split()[1] for line in lines if line.startswith("State:"))
+        found[task.name] = (state, *(line for line in lines if "ctxt_switches" in line))
+    return found
 
 
 def _libraries() -> list[tuple[int, int, str]]:
