@@ -17,7 +17,7 @@ from fedtest.comm.outbox import Outbox
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from fedtest.comm.inbox import Received
     from fedtest.comm.outgoing import Outgoing
@@ -39,6 +39,7 @@ class Endpoint:
         ahead: bool,
         links: Mapping[int, socket.socket] | None = None,
         heartbeat: float = 5.0,
+        short: Collection[int] = (),
     ) -> None:
         self.group = group
         self.rank: int = group.rank()
@@ -49,6 +50,7 @@ class Endpoint:
         self.closed = False
         self._lock = threading.Lock()
         self._outboxes: dict[int, Outbox] = {}
+        self._short = short  # ranks that take the short form of a package
         self._heartbeat = Heartbeat(links, heartbeat, self._gone) if links else None
         self._arrivals = Arrivals(
             group,
@@ -163,7 +165,8 @@ class Endpoint:
                 raise NotConnected("the network is closed")
             outbox = self._outboxes.get(peer)
             if outbox is None:
-                outbox = Outbox(self.group, self.rank, peer, self._explain)
+                takes = peer in self._short
+                outbox = Outbox(self.group, self.rank, peer, self._explain, short=takes)
                 self._outboxes[peer] = outbox
             return outbox
 

@@ -7,31 +7,28 @@ whoever is being waited for.
 
 from __future__ import annotations
 
-import sys
 import threading
+from array import array
 from collections import deque
-from os import environ
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from fedtest.comm import wire
+from fedtest.comm import short, wire
 from fedtest.comm.codes import DTYPES, MessageCode, message_code
 from fedtest.comm.errors import CommError, PackageError
 from fedtest.comm.outbox import FOREVER, TAG
 from fedtest.comm.outgoing import EAGER_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fedtest.comm.arrivals import Arrivals
 
 AHEAD = 64  # packages that are read before anybody asks, per rank
 AHEAD_BYTES = 4 << 20  # of content, in such packages
 
-# A message longer than the buffer posted for it ends the process, within Gloo.
-# Buffers that are longer than what is due take that, and show it; the libuv
-# transport of Gloo (not Linux's default) wants them exact.
-EXACT = not sys.platform.startswith("linux") or environ.get("GLOO_DEVICE_TRANSPORT", "TCP") != "TCP"
-MARGIN = 0 if EXACT else 64  # numbers
+MARGIN = 0 if short.EXACT else 64  # numbers, beyond what is due
 
 
 class Received(NamedTuple):
@@ -41,13 +38,6 @@ class Received(NamedTuple):
     code: MessageCode
     content: list[torch.Tensor] | None
     volume: int  # bytes of content
-
-
-class _Numbers(NamedTuple):
-    """A receive of numbers that is posted, and the memory for them, all UNSET before."""
-
-    memory: bytearray
-    work: Any
 
 
 class Inbox:
@@ -67,7 +57,9 @@ class Inbox:
         self.go = threading.Condition(arrivals.lock)
         self.thread: threading.Thread | None = None
         self._arrivals = arrivals
-        self._next: _Numbers | None = None  # a header's receive, posted ahead
+        self._first = short.memory()
+        self._first_buffer = torch.frombuffer(self._first, dtype=torch.uint8)
+        self._next: Any = None  # the receive of a first message, posted ahead
 
     def start(self) -> None:
         self.thread = threading.Thread(
@@ -107,19 +99,23 @@ class Inbox:
 
     def _read(self) -> Received | PackageError | None:
         """The next package, or what is wrong with it if the next can still be found after it."""
-        posted, self._next = self._next or self._post_header(), None
-        header = wire.Header(*self._numbers(posted, wire.HEADER_SIZE, "header"))
+        work, self._next = self._next or self._post(self._first_buffer), None
+        work.wait(FOREVER)
+        try:
+            header, rest = short.take(self._first)
+        except PackageError as error:
+            raise PackageError(f"rank {self.peer} sent {error}") from None
         wrong = self._check(header)
         code = MessageCode.ParameterRequest if wrong else message_code(header.code)
+        if rest is not None:
+            if self._arrivals.ahead:
+                self._next = self._post(self._first_buffer)
+            tensors, volume = self._of_short(header, rest)
+            return wrong or Received(self.peer, code, tensors, volume)
         if not header.length:
             return wrong or Received(self.peer, code, None, 0)
         self.part = "slices"
-        slices = self._numbers(self._post_numbers(header.length), header.length, "slices")
-        try:
-            layout = wire.check_slices(slices)
-            volume = wire.check_size(layout, header.dtype, self._arrivals.limit)
-        except PackageError as error:
-            raise PackageError(f"slices of rank {self.peer}: {error}") from error
+        layout, volume = self._check_slices(header, self._slices(header.length))
         self.part = "content"
         if volume > EAGER_BYTES and not self._arrivals.wait_for_grant(self):
             return None
@@ -129,7 +125,7 @@ class Inbox:
         work = self._post(content)
         if self._arrivals.ahead:
             # What comes next is a header in any case; so its way is not waited for twice.
-            self._next = self._post_header()
+            self._next = self._post(self._first_buffer)
         tensors = wire.views(content, layout)  # while it is on its way
         work.wait(FOREVER)
         self.part = "header"
@@ -155,20 +151,38 @@ class Inbox:
             return wrong
         return None
 
-    def _post_header(self) -> _Numbers:
-        return self._post_numbers(wire.HEADER_SIZE)
+    def _of_short(self, header: wire.Header, rest: bytearray) -> tuple[list[torch.Tensor], int]:
+        """Tensors and bytes of a package whose slices and content came with its header."""
+        start = header.length * 4
+        layout, volume = self._check_slices(header, array("i", rest[:start]))
+        if not header.length or len(rest) - start - volume not in range(4):
+            raise PackageError(
+                f"rank {self.peer} sent {len(rest)} bytes with a header of {header.length} numbers "
+                f"of slices, which are of {volume} bytes of content"
+            )
+        dtype = DTYPES[header.dtype]
+        if not volume:
+            return wire.views(torch.empty(0, dtype=dtype), layout), 0
+        # Of its own size, for the caller may keep it long.
+        content = torch.frombuffer(rest[start : start + volume], dtype=dtype)
+        return wire.views(content, layout), volume
 
-    def _post_numbers(self, count: int) -> _Numbers:
+    def _check_slices(self, header: wire.Header, slices: Sequence[int]) -> tuple[wire.Layout, int]:
+        """What they describe, and its bytes."""
+        try:
+            layout = wire.check_slices(slices)
+            return layout, wire.check_size(layout, header.dtype, self._arrivals.limit)
+        except PackageError as error:
+            raise PackageError(f"slices of rank {self.peer}: {error}") from error
+
+    def _slices(self, count: int) -> list[int]:
         memory = bytearray(wire.UNSET_BYTES * (count + MARGIN))
-        return _Numbers(memory, self._post(torch.frombuffer(memory, dtype=torch.int32)))
-
-    def _numbers(self, posted: _Numbers, count: int, part: str) -> list[int]:
-        posted.work.wait(FOREVER)
-        numbers: list[int] = memoryview(posted.memory).cast("i").tolist()
+        self._post(torch.frombuffer(memory, dtype=torch.int32)).wait(FOREVER)
+        numbers: list[int] = memoryview(memory).cast("i").tolist()
         if wire.UNSET in numbers[:count]:
-            raise PackageError(f"rank {self.peer} sent fewer than {count} numbers as {part}")
+            raise PackageError(f"rank {self.peer} sent fewer than {count} numbers as slices")
         if numbers.count(wire.UNSET) != MARGIN:
-            raise PackageError(f"rank {self.peer} sent more than {count} numbers as {part}")
+            raise PackageError(f"rank {self.peer} sent more than {count} numbers as slices")
         return numbers[:count]
 
     def _post(self, buffer: torch.Tensor) -> Any:

@@ -121,6 +121,7 @@ class DistNetwork:
             ahead=True,
             links=joined.links,
             heartbeat=self.heartbeat,
+            short=joined.short,
         )
         processor.use(self._endpoint)
         self._closed = False

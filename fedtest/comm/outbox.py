@@ -57,11 +57,14 @@ class Outbox:
         rank: int,
         peer: int,
         explain: Callable[[int, Exception | None], PeerError],
+        *,
+        short: bool,
     ) -> None:
         self._group = group
         self._rank = rank
         self._peer = peer
         self._explain = explain
+        self._short = short  # the rank takes the short form
         lock = threading.Lock()
         self._changed = threading.Condition(lock)
         self._work = threading.Condition(lock)  # for the thread that waits for Gloo
@@ -77,9 +80,7 @@ class Outbox:
 
         `deadline` is a time of `time.monotonic`, `seconds` what it was made of.
         """
-        parts = [outgoing.header(self._rank, self._peer)]
-        if outgoing.slices is not None:
-            parts += [outgoing.slices, outgoing.content]
+        parts = outgoing.messages(self._rank, self._peer, as_short=self._short)
         volume = outgoing.volume
         sending = Sending(parts, volume)
         error = None

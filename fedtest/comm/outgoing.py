@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from fedtest.comm import codes, tensors, wire
+from fedtest.comm import codes, short, tensors, wire
 from fedtest.comm.errors import PackageError
 
 if TYPE_CHECKING:
@@ -32,9 +32,15 @@ class Outgoing(NamedTuple):
         """Whether the sender need not wait: the content is a small copy."""
         return self.volume <= EAGER_BYTES
 
-    def header(self, sender: int, receiver: int) -> torch.Tensor:
-        length = 0 if self.slices is None else self.slices.numel()
-        return wire.int32([sender, receiver, length, self.code, self.dtype])
+    def messages(self, sender: int, receiver: int, *, as_short: bool) -> list[torch.Tensor]:
+        """What is sent, one after the other; in the short form if that may be and it fits."""
+        if self.slices is None or self.content is None:
+            return [wire.int32([sender, receiver, 0, self.code, self.dtype])]
+        length = self.slices.numel()
+        header = [sender, receiver, length, self.code, self.dtype]
+        if as_short and short.size_of(length, self.volume) <= short.MOST:
+            return [short.message(header, self.slices, self.content)]
+        return [wire.int32(header), self.slices, self.content]
 
 
 def prepare(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import distributed as dist
 
-from fedtest.comm import heartbeat, interfaces
+from fedtest.comm import heartbeat, interfaces, short
 from fedtest.comm.errors import (
     DuplicateRank,
     JoinError,
@@ -63,12 +63,18 @@ class Member:
     interface: str | None
     address: str
     listens: tuple[str, int, str] | None  # address, port, secret
+    short: int  # the most bytes of a package of the short form; 0: it takes none
 
     @classmethod
     def parse(cls, text: bytes) -> Member:
         found = json.loads(text)
         listens = found["listens"]
-        return cls(found["interface"], found["address"], tuple(listens) if listens else None)
+        return cls(
+            found["interface"],
+            found["address"],
+            tuple(listens) if listens else None,
+            found.get("short", 0),
+        )
 
 
 @dataclass
@@ -80,6 +86,7 @@ class Joined:
     address: str
     links: dict[int, socket.socket]  # heartbeat connections
     ours: frozenset[int]  # the other ranks that have this library, too
+    short: frozenset[int]  # those of them that take the short form of a package
 
 
 def join(request: Request) -> Joined:
@@ -190,12 +197,14 @@ class _Attempt:
         except (OSError, RuntimeError):
             dist.destroy_process_group()
             raise
+        ours = frozenset(members) - {request.rank}
         return Joined(
             dist.group.WORLD,
             interfaces.interface_of(address),
             address,
             links,
-            frozenset(members) - {request.rank},
+            ours,
+            frozenset(rank for rank in ours if members[rank].short >= short.MOST),
         )
 
     def _store(self, *, is_master: bool, wait: bool | None = None) -> Any:
@@ -233,6 +242,7 @@ class _Attempt:
             "interface": interfaces.interface_of(self.address),
             "address": self.address,
             "listens": listens,
+            "short": 0 if short.EXACT else short.MOST,
         }
         self.registry.set(f"member/{request.rank}", json.dumps(own))
         self.registry.add(f"registered/{request.rank}", 1)

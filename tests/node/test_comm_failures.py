@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedtest import comm
-from fedtest.comm import wire
+from fedtest.comm import short, wire
 
 Run = Callable[..., Ranks]
 SOON = 20.0  # seconds within which a death is noticed, on a busy machine
@@ -126,6 +126,12 @@ INT = "int32"
         ([(header(), INT), ([3, 2, 3], INT)], "the slices end within the shape of tensor 0"),
         ([(header(), INT), ([-1, 1, -1], INT)], "tensor 0 has -1 elements"),
         ([(header(), INT), ([2**31 - 1, 1, 2**31 - 1], INT)], "max_package_bytes is 65536"),
+        ([([*header(), 40, 3, 1, 3, 0], INT)], "more than 5 numbers as header"),
+        ([([*header(), 40, 3, 1, 4, short.END], INT)], "tensor 0 has 3 elements but"),
+        ([([*header(), 40, 3, 1, 3, short.END], INT)], "slices, which are of 12 bytes of content"),
+        ([([*header(length=9), 40, 3, 1, 3, short.END], INT)], "with a header of 9 numbers of"),
+        ([([*header(length=0), 28, short.END], INT)], "0 bytes with a header of 0 numbers"),
+        ([([*header(), 52, 3, 1, 3, 1, 2, 3, short.END, 0], INT)], "more than 13 numbers"),
         ([(header(length=6), INT), ([0, 4, 0] + 3 * [2**31 - 1], INT)], "no tensor can have"),
     ],
 )  # fmt: skip
@@ -160,6 +166,13 @@ def test_a_package_with_an_unknown_code_is_refused_and_the_next_one_found(ranks:
     assert again["kind"] is None
 
 
+@pytest.mark.parametrize("size", [36, 52, 56])
+def test_a_package_in_one_message_needs_the_right_size(ranks: Run, size: int) -> None:
+    """It is taken from a rank that has not asked for it in the same way, too."""
+    found, _ = told(ranks, ([*header(), size, 3, 1, 3, 1, 2, 3, short.END], INT))
+    assert found["kind"] == (None if size == 52 else "PackageError")
+
+
 numbers = st.one_of(st.integers(-3, 8), st.integers(-(2**31), 2**31 - 1))
 
 
@@ -168,7 +181,9 @@ numbers = st.one_of(st.integers(-3, 8), st.integers(-(2**31), 2**31 - 1))
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(
-    st.lists(numbers, min_size=1, max_size=12) | st.builds(header, st.integers(0, 9)),
+    st.lists(numbers, min_size=1, max_size=12)
+    | st.builds(header, st.integers(0, 9))
+    | st.builds(lambda some: [*header(), 4 * len(some) + 28, *some, short.END], st.lists(numbers)),
     st.lists(numbers, min_size=1, max_size=12),
     st.lists(st.integers(0, 255), min_size=1, max_size=64),
 )
