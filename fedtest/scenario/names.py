@@ -154,8 +154,9 @@ def plain_path(value: Any, problem: str, allowed: str) -> PurePosixPath:
     path = PurePosixPath(value)
     if ".." in path.parts or len(value) > _LONGEST_PATH or not path.name:
         raise refuse(problem, allowed=allowed)
-    if str(path) != value:
-        hint = f'did you mean "{path}"?'
+    plain = "/" + str(path).lstrip("/")  # POSIX leaves it open what two at the start mean
+    if plain != value:
+        hint = f'did you mean "{plain}"?'
         raise refuse("not the plain form of a path", allowed=allowed, hint=hint)
     return path
 

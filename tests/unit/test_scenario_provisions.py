@@ -105,6 +105,7 @@ def test_a_plan_tells_of_it_only_where_something_is_given() -> None:
         ("files: {§x: y}", "files.x", ["absolute path"]),
         ("files: {§/a/../x: y}", "files./a/../x", ["absolute path"]),
         ("files: {§/a//x: y}", "files./a//x", ['did you mean "/a/x"']),
+        ("files: {§//a/x: y}", "files.//a/x", ['did you mean "/a/x"']),
         ("files: {§/proc/x: y}", "files./proc/x", ["the kernel's"]),
         ("files: {§/etc/hosts: y}", "files./etc/hosts", ["the testbed writes itself"]),
         ("files: {/x: §{}}", "files./x", ["neither content nor from", "exactly one"]),
