@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import secrets
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -107,10 +108,11 @@ class CommandLine:
         self.directory = directory
         self.engine = engine
         self.runs = directory / "runs"
+        self.started: list[subprocess.Popen[str]] = []
 
     def start(self, *words: str, before: tuple[str, ...] = ()) -> subprocess.Popen[str]:
         chosen = ["--engine", self.engine] if words[0] == "run" else []
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*before, sys.executable, "-m", "fedtest", *words, *chosen],
             cwd=self.directory,
             stdout=subprocess.PIPE,
@@ -119,6 +121,8 @@ class CommandLine:
             # So that a signal for it is not one for us.
             start_new_session=True,
         )
+        self.started.append(process)
+        return process
 
     def end(self, process: subprocess.Popen[str], timeout: float = 600) -> Outcome:
         out, err = process.communicate(timeout=timeout)
@@ -139,8 +143,21 @@ class CommandLine:
 
 
 @pytest.fixture
-def fedtest(tmp_path: Path, engine_name: str) -> CommandLine:
-    return CommandLine(tmp_path, engine_name)
+def fedtest(tmp_path: Path, engine_name: str) -> Iterator[CommandLine]:
+    # What a background job of a shell has, and its children: they would not hear of Ctrl-C.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    line = CommandLine(tmp_path, engine_name)
+    yield line
+    # A test that failed leaves no run behind that others would wait for.
+    for process in line.started:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
 
 
 @pytest.fixture(autouse=True)
