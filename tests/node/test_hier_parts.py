@@ -242,6 +242,25 @@ def test_it_holds_so_many_messages_and_so_many_bytes(between: MessageQueue) -> N
     between.put(torch.zeros(1))
 
 
+def test_who_gets_waits_no_longer_than_it_has_said_though_another_thread_waits_too(
+    between: MessageQueue,
+) -> None:
+    got: list[object] = []
+    waits = threading.Thread(target=lambda: got.append(between.get(timeout=60)))
+    waits.start()
+    deadline = time.monotonic() + 60
+    while not between._getting.locked():  # so it waits
+        assert time.monotonic() < deadline
+    began = time.monotonic()
+    for each in ({"block": False}, {"timeout": 0.1}):
+        with pytest.raises(queue.Empty):
+            between.get(**each)
+    assert time.monotonic() - began < 30
+    between.put("a word")
+    waits.join(60)
+    assert got == ["a word"]
+
+
 def test_who_waits_for_room_goes_on_when_there_is(between: MessageQueue) -> None:
     def put() -> None:
         for number in range(200):

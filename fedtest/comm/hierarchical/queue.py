@@ -109,9 +109,7 @@ class MessageQueue:
     def put(self, item: object, block: bool = True, timeout: float | None = None) -> None:
         """Raises queue.Full if there is no room within `timeout` seconds, BrokenPipeError."""
         deadline = _deadline(block, timeout)
-        left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
-        if not self._putting.acquire(timeout=left):
-            raise Full
+        _acquire(self._putting, deadline, Full)
         try:
             self._put(item, deadline)
         finally:
@@ -205,27 +203,31 @@ class MessageQueue:
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """Raises queue.Empty if nothing comes within `timeout` seconds, EOFError."""
         deadline = _deadline(block, timeout)
-        with self._getting:
-            while True:
-                length, rights = self._receive(deadline)
-                if not length:
-                    raise EOFError("the process at the other end has ended")
-                if self._space[0] == _PLAIN:
-                    item = plain.unpack(self._space, length)
-                    break
-                kind, number, pickled, copied = _FORWARD.unpack_from(self._space)
-                if kind == _SEGMENT:
-                    self._mapped.add(number, rights[0])
-                elif kind == _DROP:
-                    self._mapped.drop(number)
-                else:
-                    item = self._unpacked(number, pickled, copied)
-                    break
+        _acquire(self._getting, deadline, Empty)
+        try:
+            item = self._get(deadline)
+        finally:
+            self._getting.release()
         self._back(_TAKEN)
         return item
 
     def get_nowait(self) -> Any:
         return self.get(block=False)
+
+    def _get(self, deadline: float | None) -> Any:
+        while True:
+            length, rights = self._receive(deadline)
+            if not length:
+                raise EOFError("the process at the other end has ended")
+            if self._space[0] == _PLAIN:
+                return plain.unpack(self._space, length)
+            kind, number, pickled, copied = _FORWARD.unpack_from(self._space)
+            if kind == _SEGMENT:
+                self._mapped.add(number, rights[0])
+            elif kind == _DROP:
+                self._mapped.drop(number)
+            else:
+                return self._unpacked(number, pickled, copied)
 
     def _unpacked(self, number: int, pickled: int, copied: int) -> Any:
         if number < 0:
@@ -286,6 +288,13 @@ class MessageQueue:
         poll.register(end, event)
         if not poll.poll(None if left is None else 1000 * left):
             raise late
+
+
+def _acquire(lock: threading.Lock, deadline: float | None, late: type[Exception]) -> None:
+    """Another thread that has it may wait longer than this one has said."""
+    left = -1.0 if deadline is None else max(0.0, deadline - time.monotonic())
+    if not lock.acquire(timeout=left):
+        raise late
 
 
 def _deadline(block: bool, timeout: float | None) -> float | None:
