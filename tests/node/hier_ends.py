@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import threading
 from typing import Any
@@ -24,6 +25,7 @@ from fedtest.comm import MessageCode
 from fedtest.comm.hierarchical import (
     ClientConnector,
     Scheduler,
+    ServerConnector,
     hear_clients,
     send_to,
     tell_clients,
@@ -126,7 +128,8 @@ def stopped(here: Here, lower: int) -> Any:
             net.send(None, MessageCode.Exit, 1)
             return news(net)
     if here.rank == MIDDLE:
-        return failure(scheduler(here, lower, 2, exit_timeout=0.5).run)
+        options = {"exit_timeout": 0.5, "silence_timeout": math.inf}
+        return failure(scheduler(here, lower, 2, **options).run)
     with client(here, lower, 2) as net:
         tell_clients(net, 1)
         return failure(lambda: net.recv(0))
@@ -182,6 +185,63 @@ def busy(here: Here, lower: int) -> Any:
     if here.rank == MIDDLE:
         lower_side.LEAVING = upper_side.LEAVING = 0.5
         return failure(scheduler(here, lower, 1, exit_timeout=5.0, client_connector=Busy).run)
+    with client(here, lower, 1) as net:
+        return serve(net)
+
+
+class Patient(ClientConnector):
+    """What a client says is held for longer than a side may give no sign of life."""
+
+    def on_receive(self, sender: int, message_code: MessageCode, payload: Any) -> None:
+        threading.Event().wait(QUIET + 2)
+        super().on_receive(sender, message_code, payload)
+
+
+QUIET = 3.0
+
+
+def patient(here: Here, lower: int) -> Any:
+    """A strategy takes long in both directions, before Exit; a link that is slow as well."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            send_to(net, [0], torch.ones(1), CODES[0], 1)
+            got = news(net)
+            ask_to_exit(net)
+            return got
+    if here.rank == MIDDLE:
+        options = {"silence_timeout": QUIET, "client_connector": Patient}
+        return failure(scheduler(here, lower, 1, **options).run)
+    with client(here, lower, 1) as net:
+        return serve(net)
+
+
+class Direct(ServerConnector):
+    """Reads the queue itself, and sends up whatever is in it, up to what is last."""
+
+    def deal_queue(self) -> None:
+        while True:
+            sender, code, payload = self.mq_read.get()
+            if code is MessageCode.Exit:
+                return
+            self.forward(sender, code, payload)
+
+
+def direct(here: Here, lower: int) -> Any:
+    """As `busy`, above a side that is not spared what a queue of its own has between messages."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            send_to(net, [0], torch.ones(1), CODES[0], 1)
+            net.send(None, MessageCode.Exit, 1)
+            found = [news(net)[1]]
+            while found[-1] != "Exit":
+                found.append(news(net)[1])
+            return found
+    if here.rank == MIDDLE:
+        lower_side.LEAVING = upper_side.LEAVING = 0.5
+        options = {"client_connector": Busy, "server_connector": Direct, "exit_timeout": 5.0}
+        return failure(scheduler(here, lower, 1, **options).run)
     with client(here, lower, 1) as net:
         return serve(net)
 

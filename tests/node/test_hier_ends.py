@@ -175,7 +175,69 @@ def test_every_answer_to_exit_is_waited_for(ranks: Run, other_port: int) -> None
         running.result(rank)
 
 
-def test_a_lower_side_that_stands_still_is_named_in_time_and_killed(
+@pytest.mark.parametrize("which", [UPPER, LOWER])
+def test_a_side_that_stands_still_is_named_in_time_and_it_is_as_if_it_had_died(
+    ranks: Run, other_port: int, which: int
+) -> None:
+    running = ranks(ends.life, 4, other_port, {"silence_timeout": ends.QUIET})
+    assert running.heard(TOP) == "set up"
+    sides = children(running.processes[MIDDLE].pid)
+    os.kill(sides[which], signal.SIGSTOP)
+    stopped_at = time.monotonic()
+    found = running.result(MIDDLE)
+    assert time.monotonic() - stopped_at < ends.QUIET + SOON
+    dead, other = ("upper", "lower") if which == UPPER else ("lower", "upper")
+    killed = f"process {sides[which]} has given no sign of life for 3 s and was killed"
+    assert found[dead] == killed
+    assert found[other] == f"ConnectorLost: the {dead} side of the middle server is gone"
+    if which == UPPER:
+        for rank in (2, 3):
+            assert told(running, rank) == ["Exit"]
+        seen = running.result(TOP)
+        assert (seen["kind"], seen["peer"]) == ("PeerLost", 1)
+    else:
+        assert running.heard(TOP) == (1, "Exit", [0, 1, 2, 3, 4])
+        for rank in (2, 3):
+            seen = running.result(rank)
+            assert (seen["kind"], seen["peer"]) == ("PeerLost", 0)
+    await_gone(sides)
+
+
+def test_a_middle_server_that_was_paused_as_a_whole_goes_on(ranks: Run, other_port: int) -> None:
+    running = ranks(ends.life, 4, other_port, {"silence_timeout": ends.QUIET})
+    assert running.heard(TOP) == "set up"
+    middle = running.processes[MIDDLE].pid
+    all_of_it = [middle, *children(middle)]
+    for pid in all_of_it:
+        os.kill(pid, signal.SIGSTOP)
+    assert not running.lines[TOP].poll(2 * ends.QUIET)
+    for pid in all_of_it:
+        os.kill(pid, signal.SIGCONT)
+    running.kill(2)  # so there is news
+    assert running.heard(TOP) == (1, "Exit", [0, 1])
+    running.tell(TOP, [0, 1])
+    assert told(running, 3) == [CODES[1].name, "Exit"]
+    for rank in (TOP, MIDDLE):
+        assert running.result(rank)["kind"] is None
+
+
+def test_a_strategy_that_takes_long_is_not_taken_for_a_side_that_stands_still(
+    ranks: Run, other_port: int
+) -> None:
+    top, middle, client = ranks(ends.patient, 3, other_port).results()
+    assert middle["kind"] is None
+    assert top[1] == CODES[0].name
+    assert [code for code, _, _ in client] == [CODES[0].name, "Exit"]
+
+
+def test_who_reads_the_queue_directly_sees_real_messages_only(ranks: Run, other_port: int) -> None:
+    top, middle, client = ranks(ends.direct, 3, other_port).results()
+    assert middle["kind"] is None
+    assert top == [CODES[0].name, "Exit"]
+    assert [code for code, _, _ in client] == [CODES[0].name, "Exit"]
+
+
+def test_a_lower_side_that_stands_still_after_exit_is_named_by_the_upper_side_too(
     ranks: Run, other_port: int
 ) -> None:
     running = ranks(ends.stopped, 4, other_port)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import signal
 import threading
 import time
@@ -15,6 +14,7 @@ import torch
 
 from fedtest.comm.codes import MessageCode
 from fedtest.comm.errors import CommError, ConnectorLost, HierarchyError
+from fedtest.comm.hierarchical.heard import Heard
 from fedtest.comm.hierarchical.queue import MessageQueue
 from fedtest.comm.hierarchical.watch import interrupts_later, interrupts_now, watch
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from multiprocessing.connection import Connection
 
+    from fedtest.comm.hierarchical.signs import Sign
     from fedtest.comm.network import DistNetwork
 
 log = logging.getLogger(__name__)
@@ -37,8 +38,6 @@ Message = tuple[int | None, MessageCode, Any]
 """Sender's rank, message code, tensors or None; the sender None is the middle server itself."""
 END: Message = (None, MessageCode.Exit, None)
 """The last message in a queue."""
-ALIVE: Message = (None, MessageCode.SetUp, None)
-"""Says that a side is there, though what it does takes long; no message for anybody else."""
 
 
 class Connector(Process):
@@ -74,9 +73,12 @@ class Connector(Process):
         """Its second end is with who started this: when that closes, this ends."""
         self.report: Connection | None = None
         """Where an error is told."""
+        self.sign: Sign | None = None
+        """Where it says that it is there."""
         self.error: BaseException | None = None
         """Why this side ends early: the first reason."""
         # Locks and events cannot be taken along to another process: `run` makes them.
+        self._heard: Heard  # what `mq_read` is by then
         self._lock: threading.Lock
         self._receiving: threading.Lock  # held while a message from the network is dealt with
         self._dealt: threading.Event  # deal_queue has ended
@@ -86,7 +88,6 @@ class Connector(Process):
         self._deaf = False  # the other side takes nothing more
         self._leave_by = 0.0
         self._last: Message = END  # that came from the other side
-        self._heard = math.inf  # when that was; inf while what came is dealt with
 
     # The stages.
 
@@ -146,7 +147,6 @@ class Connector(Process):
     def messages(self) -> Iterator[Message]:
         """The messages from the other side, up to the last. Raises ConnectorLost."""
         while True:
-            self._heard = min(self._heard, time.monotonic())
             try:
                 message: Message = self.mq_read.get(timeout=LOOK)
             except Empty:
@@ -159,10 +159,8 @@ class Connector(Process):
                 self._last = message
                 return
             # After an error it is taken, so that nobody waits, and dropped.
-            if self.error is None and not _is_alive(message):
-                self._heard = math.inf
+            if self.error is None:
                 yield message
-            self._heard = time.monotonic()
             del message
 
     def pass_on(self, sender: int | None, message_code: MessageCode, payload: Any) -> None:
@@ -203,6 +201,7 @@ class Connector(Process):
         for queue, only in ((self.mq_write, "only_put"), (self.mq_read, "only_get")):
             if mine and isinstance(queue, MessageQueue):
                 getattr(queue, only)()
+        self.mq_read = self._heard = Heard(self.mq_read)
         if not mine:
             return
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it is told, and ends it
@@ -213,7 +212,8 @@ class Connector(Process):
         if self.lifeline is not None:
             lifeline, other_end = self.lifeline
             other_end.close()
-        watch(lifeline, self._parent_gone, self._other_ended)
+        say = _nothing if self.sign is None else self.sign.say
+        watch(lifeline, self._parent_gone, self._other_ended, say)
 
     def _parent_gone(self) -> float:
         self.fail(ConnectorLost("what had started the middle server has ended, or has ended it"))
@@ -272,8 +272,8 @@ class Connector(Process):
         raise NotImplementedError
 
 
-def _is_alive(message: Message) -> bool:
-    return message[0] is None and message[1] is MessageCode.SetUp
+def _nothing() -> None:
+    """Nobody looks whether it is there."""
 
 
 def lost_early(side: str) -> HierarchyError:

@@ -21,7 +21,6 @@ from fedtest.comm.errors import (
     TransferTimeout,
 )
 from fedtest.comm.hierarchical.connector import (
-    ALIVE,
     END,
     EXIT_TIMEOUT,
     LEAVING,
@@ -29,6 +28,7 @@ from fedtest.comm.hierarchical.connector import (
     Connector,
     Message,
 )
+from fedtest.comm.hierarchical.heard import ALIVE
 from fedtest.comm.hierarchical.ids import check_known, decode, encode, put_ids, take_ids
 from fedtest.comm.hierarchical.setup import hear_clients, origin
 from fedtest.comm.tensors import follows
@@ -172,7 +172,7 @@ class ClientConnector(Connector):
     def _say_alive(self) -> None:
         """The upper side is told, should it wait for this one's end while much is sent down."""
         now = time.monotonic()
-        if now < self._says_alive_at or (self._heard < now and not self._exiting.is_set()):
+        if now < self._says_alive_at or (self._heard.at < now and not self._exiting.is_set()):
             return
         self._says_alive_at = now + LEAVING
         with suppress(Full, OSError, ValueError):

@@ -9,10 +9,11 @@ from multiprocessing import Process, current_process  # which is torch.multiproc
 from multiprocessing.connection import Pipe, wait
 from typing import TYPE_CHECKING, Any
 
-from fedtest.comm.errors import ConnectorLost
+from fedtest.comm.errors import ArgumentError, ConnectorLost
 from fedtest.comm.hierarchical.connector import EXIT_TIMEOUT, LEAVING, Connector
 from fedtest.comm.hierarchical.lower import ClientConnector
 from fedtest.comm.hierarchical.queue import MessageQueue
+from fedtest.comm.hierarchical.signs import EVERY, Sign
 from fedtest.comm.hierarchical.upper import ServerConnector
 from fedtest.comm.hierarchical.watch import (
     OTHER_ENDED,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from fedtest.comm.network import DistNetwork
 
+SILENCE_TIMEOUT = 60.0
 _KILLED = 2.0  # seconds for a process to end when it has been told so by a signal
 
 
@@ -37,6 +39,8 @@ class Scheduler(Process):
     `net_lower`  its network below, where it is rank 0
     `mode`, `first_id`, `origins`  as for ClientConnector
     `exit_timeout`  seconds that the clients' answers to Exit may take
+    `silence_timeout`  seconds after which a side in which nothing has run is
+                 taken for one that stands still; it is killed. math.inf: never
     `server_connector`, `client_connector`  what makes the two sides: the
                  classes, or subclasses of them that do something else with what
                  comes
@@ -54,16 +58,20 @@ class Scheduler(Process):
         first_id: int = 0,
         origins: bool = False,
         exit_timeout: float = EXIT_TIMEOUT,
+        silence_timeout: float = SILENCE_TIMEOUT,
         server_connector: Callable[..., ServerConnector] = ServerConnector,
         client_connector: Callable[..., ClientConnector] = ClientConnector,
     ) -> None:
         super().__init__()
+        if not silence_timeout > 0:
+            raise ArgumentError(f"silence_timeout={silence_timeout}: seconds, above 0")
         self.net_upper = net_upper
         self.net_lower = net_lower
         self.mode = mode
         self.first_id = first_id
         self.origins = origins
         self.exit_timeout = exit_timeout
+        self.silence_timeout = silence_timeout
         self.server_connector = server_connector
         self.client_connector = client_connector
 
@@ -105,9 +113,11 @@ class Scheduler(Process):
         ends_by: float | None = None  # for both; the last LEAVING seconds without a lifeline
         lifeline = Pipe(duplex=False)
         reports: list[Connection] = []
+        silent: list[Connector] = []
         try:
             for each in sides:
                 each.lifeline = lifeline
+                each.sign = Sign()
                 report, each.report = Pipe(duplex=False)
                 reports.append(report)
                 each.start()
@@ -119,7 +129,12 @@ class Scheduler(Process):
                     each.report.close()
             ended = [each.sentinel for each in sides]
             # While both are well, there is no deadline. One that fails reports it, and then ends.
-            ready = set(wait([*ended, *reports, *parent]))
+            ready: set[Any] = set()
+            while not ready and not silent:
+                ready = set(wait([*ended, *reports, *parent], EVERY))
+                silent = [] if ready else [each for each in sides if self._is_silent(each)]
+            for each in silent:  # then it is as if it had died
+                each.kill()
             if not ready.intersection(parent):
                 ends_by = time.monotonic() + seconds
                 if wait(ended, seconds - LEAVING):
@@ -135,7 +150,8 @@ class Scheduler(Process):
                 each.kill()
                 each.join(_KILLED)
         above, below = (
-            _what_became_of(each, report) for each, report in zip(sides, reports, strict=True)
+            _what_became_of(each, report, self.silence_timeout if each in silent else None)
+            for each, report in zip(sides, reports, strict=True)
         )
         if above or below:
             raise ConnectorLost(
@@ -148,16 +164,21 @@ class Scheduler(Process):
                 below,
             )
 
+    def _is_silent(self, side: Connector) -> bool:
+        return side.sign is not None and side.sign.missed() * EVERY >= self.silence_timeout
+
 
 def _join(sides: list[Connector], deadline: float) -> None:
     for each in sides:
         each.join(max(0.0, deadline - time.monotonic()))
 
 
-def _what_became_of(side: Connector, report: Connection) -> str | None:
-    """In words, if it did not end in order."""
+def _what_became_of(side: Connector, report: Connection, silent: float | None) -> str | None:
+    """In words, if it did not end in order. `silent`: so long, and was killed for it."""
     if side.exitcode == 0:
         return None
+    if silent is not None:
+        return f"process {side.pid} has given no sign of life for {silent:g} s and was killed"
     with suppress(EOFError, OSError):
         if report.poll():
             return str(report.recv())

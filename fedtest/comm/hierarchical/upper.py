@@ -58,7 +58,7 @@ class ServerConnector(Connector):
         began = time.monotonic()
         limit = self.exit_timeout + 2 * LEAVING
         while self.error is None and not self._dealt.wait(LOOK):
-            if time.monotonic() - max(began, self._heard) > limit:
+            if time.monotonic() - max(began, self._heard.at) > limit:
                 self.fail(
                     ConnectorLost(
                         f"{self.other_side} of the middle server has said nothing "

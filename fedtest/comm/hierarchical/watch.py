@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from multiprocessing import connection, parent_process
 from typing import TYPE_CHECKING, Any
 
+from fedtest.comm.hierarchical.signs import EVERY
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
@@ -22,24 +24,27 @@ def watch(
     lifeline: Connection | None,
     gone: Callable[[], float],
     other_ended: Callable[[], float | None],
+    say: Callable[[], object],
 ) -> None:
     """Call `gone` when the parent has ended or has closed its end of `lifeline`.
 
     `other_ended` is called when it says so. Both return how many seconds this
     process has left until it is ended, so that no orphan stays; None: it goes on.
+    Until then `say` is called every second: this process is there.
     """
     signs: list[Any] = [*parent_gone(), *([] if lifeline is None else [lifeline])]
     if not signs:
         return
 
     def run() -> None:
-        ready = connection.wait(signs)
         seconds = None
-        while seconds is None and ready == [lifeline] and _says(lifeline, OTHER_ENDED):
-            seconds = other_ended()
-            ready = connection.wait(signs) if seconds is None else []
-        if seconds is None:
-            seconds = gone()
+        while seconds is None:
+            say()
+            ready = connection.wait(signs, EVERY)
+            if ready == [lifeline] and _says(lifeline, OTHER_ENDED):
+                seconds = other_ended()
+            elif ready:
+                seconds = gone()
         threading.Event().wait(seconds)
         with suppress(OSError):
             os.write(2, b"fedtest.comm: a side of a middle server did not end in time\n")
