@@ -53,8 +53,10 @@ class Unbeating:
     """Ours without a heartbeat, over another group."""
 
     def __init__(self, rank: int, group: Any) -> None:
-        self.endpoint = Endpoint(group, limit=wire.MAX_PACKAGE_BYTES, ahead=True)
         self.other = 1 - rank
+        self.endpoint = Endpoint(
+            group, limit=wire.MAX_PACKAGE_BYTES, ahead=True, short=[self.other]
+        )
 
     def send(self, tensors: Any) -> None:
         memory, limit = self.endpoint.memory, self.endpoint.limit

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "benchmarks" / "ring_rank.py"
 MARK = "ring-benchmark "
 GOALS = {"100 MB": 1.05, "1 KB": 1.5}  # of Gloo's time, at most, for chunked
+COPIES = 1.01  # of the values, at most: one, and what is counted in whole pages
 OF_THE_BOUND = 0.95  # on links, at least
 DEADLINE = 1800  # seconds for a run
 
@@ -114,7 +115,7 @@ def of_loopback(worlds: dict[str, Any]) -> tuple[list[Row], list[Goal]]:
         for name, copies in found["memory"].items():
             rows.append([f"{world} ranks, memory", name, f"{copies:.2f} copies", ""])
             if name != "tutorial":
-                goals.append((f"{world} ranks: {name} at most one copy", copies, copies <= 1))
+                goals.append((f"{world} ranks: {name} at most one copy", copies, copies <= COPIES))
     return rows, goals
 
 

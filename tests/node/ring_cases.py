@@ -42,6 +42,8 @@ class Values:
     seed: int
     segment: int = 4 << 20
     depth: int = 3
+    ahead: int = 0
+    direct: int | None = None
 
     def of(self, rank: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self.seed * 1000 + rank)
@@ -105,7 +107,9 @@ def values(group: Group, task: Values) -> Any:
     """The digest of the total's bytes; from rank 0 the total itself, too."""
     exchange = exchanges.make(task.exchange, group)
     if isinstance(exchange, Chunked):
-        exchange = Chunked(group, task.segment, task.depth)
+        exchange = Chunked(
+            group, segment=task.segment, depth=task.depth, ahead=task.ahead, direct=task.direct
+        )
     flat = task.of(group.rank)
     exchange.total(flat, "test")
     return digest(flat), flat.tolist() if group.rank == 0 else None

@@ -55,12 +55,15 @@ def test_every_exchange_adds_up_and_gives_all_ranks_the_same_bits(
         seed=st.integers(0, 1000),
         segment=st.sampled_from([64, 1000, 1 << 14, 1 << 20]),
         depth=st.integers(2, 4),
+        ahead=st.sampled_from([0, 1 << 14, 4 << 20]),
+        direct=st.sampled_from([None, 0, 1000]),
     )
-    def adds_up(length: int, dtype: torch.dtype, seed: int, segment: int, depth: int) -> None:
+    def adds_up(length: int, segment: int, **others: Any) -> None:
         if segment < 1 << 14:
             length = min(length, 9000)
+        dtype = others["dtype"]
         for name in EXCHANGES:
-            task = Values(name, length, dtype, seed, segment, depth)
+            task = Values(name, length, segment=segment, **others)
             heard = asked(running, task)
             assert len({sha for sha, _ in heard}) == 1, task
             got = torch.tensor(heard[0][1], dtype=dtype)

@@ -14,12 +14,15 @@ two ranks this matters most: nobody else uses the processor meanwhile. Of 100 MB
 over loopback, more segments than that cost more processor time, not less
 (docs/benchmarks.md).
 Receives are posted DEPTH segments ahead, into as many buffers; sums are received
-where they belong.
+where they belong. Small segments are posted further ahead, AHEAD bytes: before Gloo
+sends, it waits for word that a receive is posted, and on a slow link that word
+stands in the queue behind what the receiver sends itself.
 
 The least there can be of bytes is not the least of time when there are few of
 them: then each of the 2(N-1) steps costs a way over the network and little
 else. Up to DIRECT bytes all ranks send their values to all others at once, and
-each adds them up by itself.
+each adds them up by itself. For two ranks these are no more bytes than the ring's,
+in one step instead of two: up to DIRECT_PAIR.
 
 The order of addition is fixed by the position in the values (g0 + g1 + ... from
 the rank after the chunk's number on; in order of ranks when direct). A sum is
@@ -41,35 +44,49 @@ if TYPE_CHECKING:
 Tensor = Any
 
 DIRECT = 8 << 10  # bytes
+DIRECT_PAIR = 1 << 20  # bytes; beyond, adding up has to go on while others come
 SEGMENT = 16 << 20  # bytes, at most
 SEGMENTS = 4  # of a chunk, if that makes them no smaller than SMALLEST
 SMALLEST = 512 << 10  # bytes
-DEPTH = 2  # receives under way: one is added up, one comes
+DEPTH = 2  # receives under way, at least: one is added up, one comes
+AHEAD = 4 << 20  # bytes that are under way, if these are no more than a chunk
 
 
 class Chunked(Exchange):
-    """Keeps DEPTH segments to receive into."""
+    """Keeps the segments to receive into. All but the group are for tests."""
 
-    def __init__(self, group: Group, segment: int = SEGMENT, depth: int = DEPTH) -> None:
+    def __init__(
+        self,
+        group: Group,
+        *,
+        segment: int = SEGMENT,
+        depth: int = DEPTH,
+        ahead: int = AHEAD,
+        direct: int | None = None,
+    ) -> None:
         super().__init__(group)
         self._segment = segment
         self._depth = depth
+        self._ahead = ahead
+        few = DIRECT if group.size > 2 else DIRECT_PAIR
+        self._few = few if direct is None else direct
         self._buffers: Tensor = torch.empty(0)
 
     def total(self, flat: Tensor, phase: str) -> None:
         if self.size == 1 or flat.numel() == 0:
             return
-        if flat.numel() * flat.element_size() <= DIRECT:
+        if flat.numel() * flat.element_size() <= self._few:
             self._direct(flat, f"{phase}, direct")
         else:
             self._ring(flat, phase)
 
     def _ring(self, flat: Tensor, phase: str) -> None:
-        size, depth, group = self.size, self._depth, self.group
+        size, group = self.size, self.group
         longest = -(-flat.numel() // size)
         chunk = longest * flat.element_size()
         # Of each chunk, on all ranks alike.
         segments = max(-(-chunk // self._segment), min(SEGMENTS, chunk // SMALLEST))
+        depth = max(self._depth, min(segments, self._ahead * segments // chunk))
         half = (size - 1) * segments  # transfers of the reduce-scatter, then of the all-gather
         slots = self._slots(flat, min(depth, half), -(-longest // segments))
         scatter, gather = f"{phase}, reduce-scatter", f"{phase}, all-gather"
