@@ -6,7 +6,8 @@ runs two ranks on one host over loopback, then on two hosts of the testbed, on
 the image with FedLab (images/peers/fedlab). All three peers are in one run and
 in turns, each over a group of its own. The bare peer knows all sizes
 beforehand: it allocates, and receives header, slices and content. Beside them,
-for one tensor: ours without its heartbeat, and bare into memory that is kept.
+for one tensor: bare into memory that is kept, and, in eight times as many rounds,
+ours with and without its heartbeat.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ GOALS = {  # of the peer's time, at most
     ("100 MB, 161 tensors", "fedlab"): 1 / 30,
     ("1 KB message", "bare"): 1 / 0.9,
     ("1 KB message", "fedlab"): 1 / 1.3,
-    ("100 MB, 1 tensor", "no heartbeat"): 1 / 0.99,
+    ("100 MB, many rounds", "no heartbeat"): 1 / 0.99,
 }
+QUARTILE = {"100 MB, many rounds"}
+"""Cases where less is to be told apart than a median's noise; and noise only ever adds."""
 MEMORY = {  # of the payload, at most, beyond what was there: sender, receiver
     "100 MB, 1 tensor": (0.02, 1.1),
     "100 MB, 62 tensors": (1.1, 1.1),
@@ -92,6 +95,10 @@ def measure(way: str, rounds: int) -> list[dict[str, Any]]:
         ]
 
 
+def middle(case: str, found: list[float]) -> float:
+    return sorted(found)[len(found) // 4] if case in QUARTILE else median(found)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--rounds", type=int, default=7)
@@ -103,7 +110,7 @@ def main() -> int:
         sender, receiver = measure(way, arguments.rounds)
         times = sender["times"]
         medians = {
-            case: {p: median(found) for p, found in by.items()} for case, by in times.items()
+            case: {p: middle(case, found) for p, found in by.items()} for case, by in times.items()
         }
         memory = {"sender": sender["memory"], "receiver": receiver["memory"]}
         for case, most in MEMORY.items():

@@ -202,10 +202,12 @@ def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
 
         return call
 
-    def case(name: str, content: Any, repeat: int, among: tuple[str, ...] = THREE) -> None:
+    def case(
+        name: str, content: Any, repeat: int, among: tuple[str, ...] = THREE, times_as_many: int = 1
+    ) -> None:
         print(f"{name} ...", flush=True)
         found = times.setdefault(name, {peer: [] for peer in among})
-        for round_number in range(rounds + 1):
+        for round_number in range(rounds * times_as_many + 1):
             for peer in found:
                 if peer == "fedlab" and isinstance(content, list) and round_number > SLOW_ROUNDS:
                     continue
@@ -225,14 +227,14 @@ def measure(host: str, port: int, rank: int, rounds: int, total: int) -> None:
                     by = memory.setdefault(name, {})
                     by[peer] = max(used, by.get(peer, 0.0))
 
-    case("100 MB, 1 tensor", torch.rand(total), 1, tuple(peers))
+    case("100 MB, 1 tensor", torch.rand(total), 1, (*THREE, "bare, memory kept"))
+    case("100 MB, many rounds", torch.rand(total), 1, ("fedtest", "no heartbeat"), 8)
     for count in (62, 161):
         case(f"100 MB, {count} tensors", [torch.rand(size) for size in sizes(count, total)], 1)
     # FedLab copies everything at each append: 10,000 times 50 MB on average.
     many = [torch.rand(total // 10_000) for _ in range(10_000)]
     case("100 MB, 10,000 tensors", many, 1, ("fedtest", "bare"))
-    del many
-    case("1 KB message", torch.rand(256), 1000, (*THREE, "no heartbeat"))
+    case("1 KB message", torch.rand(256), 1000)
     case("empty, there and back", None, 500)
     unbeating.endpoint.close(60)
     ours.network.close_network_connection()

@@ -11,6 +11,7 @@ import argparse
 import json
 import multiprocessing
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -171,15 +172,22 @@ def _way(name: str, group: Group, images: Any, digits: Any) -> Any:
 
 
 def on_links(group: Group, address: str, rounds: int) -> dict[str, Any]:
-    """What one TCP stream gets from rank 0 to rank 1, and the times of the exchanges."""
+    """What one TCP stream gets from rank 0 to rank 1, and the times of the exchanges.
+
+    Beside them: streams from each rank to the next, all at once, of as many bytes as
+    the best ring sends.
+    """
     goodput: list[float] = []
+    around: list[float] = []
     times: dict[str, list[float]] = {"chunked": [], "two-ring": [], "gloo": []}
     by = {name: made(name, group) for name in times}
     flat = torch.ones(ON_LINKS)
     for number in range(rounds + 1):
         stream = _stream(group, address)
+        at_once = _around(group, address, 2 * (group.size - 1) * 4 * ON_LINKS // group.size)
         if number:
             goodput.append(stream)
+            around.append(at_once)
         for name, exchange in by.items():
             flat.fill_(1)
             dist.barrier()
@@ -188,7 +196,33 @@ def on_links(group: Group, address: str, rounds: int) -> dict[str, Any]:
             dist.barrier()
             if number:
                 times[name].append(time.perf_counter() - began)
-    return {"goodput": goodput, "times": times, "bytes": 4 * ON_LINKS, "ranks": group.size}
+    return {
+        "goodput": goodput,
+        "times": {**times, "streams around": around},
+        "bytes": 4 * ON_LINKS,
+        "ranks": group.size,
+    }
+
+
+def _around(group: Group, address: str, total: int) -> float:
+    """Seconds until each rank has sent `total` bytes to the next by a plain TCP stream."""
+    places: list[Any] = [None] * group.size
+    with socket.create_server((address, 0)) as server:
+        dist.all_gather_object(places, server.getsockname()[:2])
+        following = tuple(places[(group.rank + 1) % group.size])
+        out = socket.create_connection(following, source_address=(address, 0))
+        link, _ = server.accept()
+    with out, link:
+        dist.barrier()
+        began = time.perf_counter()
+        sender = threading.Thread(target=out.sendall, args=(b"\0" * total,))
+        sender.start()
+        left, memory = total, bytearray(1 << 20)
+        while left:
+            left -= link.recv_into(memory)
+        sender.join()
+        dist.barrier()
+        return time.perf_counter() - began
 
 
 def _stream(group: Group, address: str) -> float:

@@ -8,15 +8,16 @@ least there can be; all links are busy at once. (Source: P. Patarasuk and X.
 Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
 2009, made known for gradients by A. Gibiansky at Baidu.)
 
-A chunk travels in a few segments: while one is added up, the next is under way,
-so that neither the wire waits for the processor nor the other way round. With
-two ranks this matters most: nobody else uses the processor meanwhile. Of 100 MB
-over loopback, more segments than that cost more processor time, not less
-(docs/benchmarks.md).
-Receives are posted DEPTH segments ahead, into as many buffers; sums are received
-where they belong. Small segments are posted further ahead, AHEAD bytes: before Gloo
-sends, it waits for word that a receive is posted, and on a slow link that word
-stands in the queue behind what the receiver sends itself.
+A chunk travels in segments: while one is added up, the next is under way, so that
+neither the wire waits for the processor nor the other way round. With two ranks
+this matters most: nobody else uses the processor meanwhile. Receives are posted
+some segments ahead, into as many buffers; sums are received where they belong.
+
+A large chunk has FEW segments, DEPTH of them ahead: of 100 MB over loopback, more
+cost more processor time, not less. A chunk of up to AHEAD bytes has MANY, and all of
+it is ahead. Before Gloo sends, it waits for word that a receive is posted, and on a
+slow link that word stands in the queue behind what the receiver sends itself
+(docs/benchmarks.md has both).
 
 The least there can be of bytes is not the least of time when there are few of
 them: then each of the 2(N-1) steps costs a way over the network and little
@@ -46,10 +47,10 @@ Tensor = Any
 DIRECT = 8 << 10  # bytes
 DIRECT_PAIR = 1 << 20  # bytes; beyond, adding up has to go on while others come
 SEGMENT = 16 << 20  # bytes, at most
-SEGMENTS = 4  # of a chunk, if that makes them no smaller than SMALLEST
-SMALLEST = 512 << 10  # bytes
+FEW, MANY = 4, 16  # segments of a chunk, if that makes them no smaller than SMALLEST
+SMALLEST = 160 << 10  # bytes
 DEPTH = 2  # receives under way, at least: one is added up, one comes
-AHEAD = 4 << 20  # bytes that are under way, if these are no more than a chunk
+AHEAD = 4 << 20  # bytes of a chunk that is under way as a whole
 
 
 class Chunked(Exchange):
@@ -85,8 +86,9 @@ class Chunked(Exchange):
         longest = -(-flat.numel() // size)
         chunk = longest * flat.element_size()
         # Of each chunk, on all ranks alike.
-        segments = max(-(-chunk // self._segment), min(SEGMENTS, chunk // SMALLEST))
-        depth = max(self._depth, min(segments, self._ahead * segments // chunk))
+        small = chunk <= self._ahead
+        segments = max(-(-chunk // self._segment), min(MANY if small else FEW, chunk // SMALLEST))
+        depth = max(self._depth, segments) if small else self._depth
         half = (size - 1) * segments  # transfers of the reduce-scatter, then of the all-gather
         slots = self._slots(flat, min(depth, half), -(-longest // segments))
         scatter, gather = f"{phase}, reduce-scatter", f"{phase}, all-gather"
