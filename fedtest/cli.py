@@ -50,7 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = int(arguments.command(arguments))
             sys.stdout.flush()
     except SystemExit:  # argparse has said all
-        raise
+        if not heard:
+            raise
+        code = _interrupted(heard)
     except BaseException as error:  # noqa: BLE001 - the last place where it can be told
         code = _interrupted(heard) if heard else _unexpected(error)
     return code

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _HELLO = struct.Struct("!16si")  # the secret of the listener, the rank that connects
 _FAREWELL = b"!"
 _PATIENCE = 2.0  # seconds for a hello, from whoever connects
-# What a kernel says that has given up on the other end; which one depends on whether it
-# still knows the other's link-layer address at that moment.
+# What a kernel says that has given up on the other end, or on its own way there; which one
+# depends on whether it still knows the other's link-layer address at that moment.
 _UNANSWERED = {
     errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN
 }  # fmt: skip

@@ -85,8 +85,10 @@ class Inbox:
             except RuntimeError as error:
                 if not arrivals.closing:
                     arrivals.failed(self, arrivals.explain(self.peer, error))
-            except (MemoryError, OSError) as error:
-                wrong = PackageError(f"a package of rank {self.peer} does not fit into memory")
+            except Exception as error:  # noqa: BLE001 - or who waits would wait for the time-out
+                memory = isinstance(error, (MemoryError, OSError))
+                why = "does not fit into memory" if memory else f"could not be read: {error!r}"
+                wrong = PackageError(f"a package of rank {self.peer} {why}")
                 wrong.__cause__ = error
                 arrivals.failed(self, wrong)
             else:
@@ -108,8 +110,7 @@ class Inbox:
         wrong = self._check(header)
         code = MessageCode.ParameterRequest if wrong else message_code(header.code)
         if rest is not None:
-            if self._arrivals.ahead:
-                self._next = self._post(self._first_buffer)
+            self._post_ahead()
             tensors, volume = self._of_short(header, rest)
             return wrong or Received(self.peer, code, tensors, volume)
         if not header.length:
@@ -123,9 +124,7 @@ class Inbox:
         allocate = self._arrivals.allocate if large else self._arrivals.memory.empty
         content = allocate(layout.total, DTYPES[header.dtype])
         work = self._post(content)
-        if self._arrivals.ahead:
-            # What comes next is a header in any case; so its way is not waited for twice.
-            self._next = self._post(self._first_buffer)
+        self._post_ahead()
         tensors = wire.views(content, layout)  # while it is on its way
         work.wait(FOREVER)
         self.part = "header"
@@ -153,18 +152,17 @@ class Inbox:
 
     def _of_short(self, header: wire.Header, rest: bytearray) -> tuple[list[torch.Tensor], int]:
         """Tensors and bytes of a package whose slices and content came with its header."""
+        sent = f"rank {self.peer} sent {len(rest)} bytes with a header of {header.length} numbers"
+        if not header.length:
+            raise PackageError(sent)
         start = header.length * 4
         layout, volume = self._check_slices(header, array("i", rest[:start]))
-        if not header.length or len(rest) - start - volume not in range(4):
-            raise PackageError(
-                f"rank {self.peer} sent {len(rest)} bytes with a header of {header.length} numbers "
-                f"of slices, which are of {volume} bytes of content"
-            )
-        dtype = DTYPES[header.dtype]
-        if not volume:
-            return wire.views(torch.empty(0, dtype=dtype), layout), 0
-        # Of its own size, for the caller may keep it long.
-        content = torch.frombuffer(rest[start : start + volume], dtype=dtype)
+        if len(rest) - start - volume not in range(4):
+            raise PackageError(f"{sent} of slices, which are of {volume} bytes of content")
+        content = self._arrivals.memory.empty(layout.total, DTYPES[header.dtype])
+        if volume:
+            came = torch.frombuffer(rest, dtype=torch.uint8, offset=start, count=volume)
+            content.view(torch.uint8).copy_(came)
         return wire.views(content, layout), volume
 
     def _check_slices(self, header: wire.Header, slices: Sequence[int]) -> tuple[wire.Layout, int]:
@@ -184,6 +182,15 @@ class Inbox:
         if numbers.count(wire.UNSET) != MARGIN:
             raise PackageError(f"rank {self.peer} sent more than {count} numbers as slices")
         return numbers[:count]
+
+    def _post_ahead(self) -> None:
+        """What comes next is a header in any case: so its way is not waited for twice."""
+        if self._arrivals.ahead:
+            try:
+                self._next = self._post(self._first_buffer)
+            except RuntimeError:
+                # The sender has closed. That is for the next read to say: this package is here.
+                self._next = None
 
     def _post(self, buffer: torch.Tensor) -> Any:
         group = self._arrivals.group

@@ -1,6 +1,6 @@
 """The layout of a package on the wire, and the checks that both ends make.
 
-A package is up to three messages:
+A package is up to three messages (or one that holds them: short.py):
 
     header   int32[5]   sender's rank, receiver's rank, length of the slices,
                         message code, dtype code

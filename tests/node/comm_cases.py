@@ -13,7 +13,7 @@ from comm_ranks import Here, failure
 from torch import distributed as dist
 
 from fedtest import comm
-from fedtest.comm import MessageCode, Package, PackageProcessor, rendezvous
+from fedtest.comm import MessageCode, Package, PackageProcessor, rendezvous, short
 
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (7,), (3, 0), (2, 3), (2, 3, 4), (1, 2, 3, 4), (2, 1, 2, 1, 2),
@@ -364,3 +364,30 @@ def reopened(here: Here) -> Any:
         third.send(torch.ones(1), dst=1 - here.rank)
         found.append(third.recv()[2][0].item())
     return found
+
+
+def messages_of(here: Here, knows: bool) -> Any:
+    """How many messages packages make: small, too large, none; rank 1 `knows` the short form."""
+    if here.rank == 1 and not knows:
+        short.EXACT = True
+    with here.network() as network:
+        if here.rank == 1:
+            return [network.recv(0)[2] is not None for _ in range(3)]
+        outbox = network._endpoint._outbox(1)
+        sent: list[int] = []
+
+        class Counting:
+            """Gloo's group."""
+
+            def __init__(self, group: Any) -> None:
+                self.group = group
+
+            def send(self, *what: Any) -> Any:
+                sent[-1] += 1
+                return self.group.send(*what)
+
+        outbox._group = Counting(outbox._group)
+        for content in (torch.ones(3), torch.zeros(short.MOST, dtype=torch.int8), None):
+            sent.append(0)
+            network.send(content, dst=1)
+        return sent

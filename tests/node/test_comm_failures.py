@@ -131,6 +131,8 @@ INT = "int32"
         ([([*header(), 40, 3, 1, 3, short.END], INT)], "slices, which are of 12 bytes of content"),
         ([([*header(length=9), 40, 3, 1, 3, short.END], INT)], "with a header of 9 numbers of"),
         ([([*header(length=0), 28, short.END], INT)], "0 bytes with a header of 0 numbers"),
+        ([([*header(length=0, dtype=9), 28, short.END], INT)], "with a header of 0 numbers"),
+        ([([*header(length=0, dtype=-100), 28, short.END], INT)], "with a header of 0 numbers"),
         ([([*header(), 52, 3, 1, 3, 1, 2, 3, short.END, 0], INT)], "more than 13 numbers"),
         ([(header(length=6), INT), ([0, 4, 0] + 3 * [2**31 - 1], INT)], "no tensor can have"),
     ],
@@ -183,7 +185,17 @@ numbers = st.one_of(st.integers(-3, 8), st.integers(-(2**31), 2**31 - 1))
 @given(
     st.lists(numbers, min_size=1, max_size=12)
     | st.builds(header, st.integers(0, 9))
-    | st.builds(lambda some: [*header(), 4 * len(some) + 28, *some, short.END], st.lists(numbers)),
+    | st.builds(
+        lambda length, dtype, some: [
+            *header(length=length, dtype=dtype),
+            4 * len(some) + 28,
+            *some,
+            short.END,
+        ],
+        st.integers(0, 4),
+        st.integers(-100, 9),
+        st.lists(numbers),
+    ),
     st.lists(numbers, min_size=1, max_size=12),
     st.lists(st.integers(0, 255), min_size=1, max_size=64),
 )

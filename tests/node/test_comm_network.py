@@ -122,6 +122,13 @@ def test_tensors_of_all_kinds_of_memory_arrive_and_stay_as_they_were(ranks: Run)
     assert all(together)
 
 
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_small_package_is_one_message_to_a_rank_that_knows_that(ranks: Run, knows: bool) -> None:
+    sent, came = ranks(cases.messages_of, 2, knows).results()
+    assert sent == ([1, 3, 1] if knows else [3, 3, 1])
+    assert came == [True, True, False]
+
+
 def test_a_tensor_may_change_after_a_small_send(ranks: Run) -> None:
     running = ranks(cases.sent_tensor_may_change, 2)
     running.tell(1)

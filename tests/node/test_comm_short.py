@@ -8,9 +8,11 @@ from comm_cases import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedtest.comm import PackageError, outgoing, short, wire
+from fedtest.comm import PackageError, PeerLost, outgoing, short, wire
+from fedtest.comm.arrivals import Arrivals
 from fedtest.comm.codes import DTYPES
 from fedtest.comm.memory import Memory
+from fedtest.comm.rendezvous import Member
 
 MEMORY = Memory()
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -79,8 +81,53 @@ def test_whatever_comes_is_taken_whole_or_refused(data: bytes, size: int) -> Non
     if size % 4 == 0 and size >= 24:
         memory[20:24] = size.to_bytes(4, "little")
         memory[size - 4 : size] = short.END.to_bytes(4, "little")
+    came = bytes(memory)
     try:
-        short.take(memory)
+        header, rest = short.take(memory)
     except PackageError:
         return
     assert memory == short.memory()
+    assert list(header) == list(memoryview(came).cast("i")[:5])
+    if rest is not None:
+        whole = int.from_bytes(came[20:24], "little")
+        assert rest == came[24 : whole - 4]
+
+
+def test_a_package_that_has_come_is_delivered_though_its_sender_has_closed() -> None:
+    """The receive of the next is posted before this one is handed over."""
+    (message,) = messages([torch.ones(3)])
+    closed = RuntimeError("Connection closed by peer")
+
+    class Closing:
+        """A group whose connection closes when a message has come."""
+
+        def __init__(self) -> None:
+            self.posted = 0
+
+        def recv(self, buffers: list[torch.Tensor], peer: int, tag: int) -> Closing:
+            assert (peer, tag) == (3, 0)
+            self.posted += 1
+            if self.posted > 1:
+                raise closed
+            buffers[0][: message.numel()] = message
+            return self
+
+        def wait(self, _: object) -> None:
+            """It is there."""
+
+    def explain(peer: int, error: Exception | None) -> PeerLost:
+        assert error is closed
+        return PeerLost("it has closed", peer, closed=True)
+
+    arrivals = Arrivals(Closing(), 5, 6, limit=100, ahead=False, memory=MEMORY, explain=explain)
+    arrivals.ahead = True  # but only rank 3 is read from
+    arrivals._inboxes[3].start()
+    assert arrivals.receive(3, 60).volume == 12
+    with pytest.raises(PeerLost):
+        arrivals.receive(3, 60)
+
+
+def test_a_rank_that_does_not_say_what_it_takes_gets_three_messages() -> None:
+    """One that had this library before it had the short form."""
+    text = b'{"interface": null, "address": "10.0.0.1", "listens": null}'
+    assert Member.parse(text).short == 0

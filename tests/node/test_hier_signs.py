@@ -53,7 +53,7 @@ def test_signs_of_life_between_messages_are_read_by_nobody(kind: Callable[[], An
         between.close()
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.nan])
+@pytest.mark.parametrize("seconds", [0, -1, 1, 2.9, math.nan])
 def test_a_side_has_time_for_its_signs(seconds: float) -> None:
     networks = [DistNetwork(("127.0.0.1", 1), 2, rank) for rank in (1, 0)]
     with pytest.raises(ArgumentError, match="silence_timeout"):

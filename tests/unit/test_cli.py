@@ -293,9 +293,11 @@ def test_what_is_stuck_on_both_engines_is_told_of_both(
     assert "a directory is in use" in told
 
 
+@pytest.mark.parametrize("own", [RuntimeError("SchemaError: KeyboardInterrupt"), SystemExit(0)])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_that_a_library_makes_its_own_error_of_is_one(
     number: signal.Signals,
+    own: BaseException,
     file: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -306,7 +308,7 @@ def test_an_interruption_that_a_library_makes_its_own_error_of_is_one(
         try:
             signal.raise_signal(number)
         except KeyboardInterrupt as error:
-            raise RuntimeError("SchemaError: KeyboardInterrupt") from error
+            raise own from error
 
     monkeypatch.setattr("fedtest.scenario.load.load", load)
     assert main(["run", file("x: 1")]) == 130

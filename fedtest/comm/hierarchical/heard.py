@@ -39,6 +39,8 @@ class Heard:
 
     def __getattr__(self, name: str) -> Any:
         """Whatever else the queue can do."""
+        if name == "queue":  # in a copy that is being made, it is not there yet
+            raise AttributeError(name)
         return getattr(self.queue, name)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fedtest.comm.network import DistNetwork
 
 SILENCE_TIMEOUT = 60.0
+SHORTEST = 3 * EVERY  # of it: a sign and a look may just miss each other, and a machine be busy
 _KILLED = 2.0  # seconds for a process to end when it has been told so by a signal
 
 
@@ -40,7 +41,7 @@ class Scheduler(Process):
     `mode`, `first_id`, `origins`  as for ClientConnector
     `exit_timeout`  seconds that the clients' answers to Exit may take
     `silence_timeout`  seconds after which a side in which nothing has run is
-                 taken for one that stands still; it is killed. math.inf: never
+                 taken for one that stands still; it is killed. At least 3; math.inf: never
     `server_connector`, `client_connector`  what makes the two sides: the
                  classes, or subclasses of them that do something else with what
                  comes
@@ -63,8 +64,10 @@ class Scheduler(Process):
         client_connector: Callable[..., ClientConnector] = ClientConnector,
     ) -> None:
         super().__init__()
-        if not silence_timeout > 0:
-            raise ArgumentError(f"silence_timeout={silence_timeout}: seconds, above 0")
+        if not silence_timeout >= SHORTEST:
+            raise ArgumentError(
+                f"silence_timeout={silence_timeout}: seconds, at least {SHORTEST:g}"
+            )
         self.net_upper = net_upper
         self.net_lower = net_lower
         self.mode = mode
@@ -178,7 +181,8 @@ def _what_became_of(side: Connector, report: Connection, silent: float | None) -
     if side.exitcode == 0:
         return None
     if silent is not None:
-        return f"process {side.pid} has given no sign of life for {silent:g} s and was killed"
+        then = "could not be killed" if side.exitcode is None else "was killed"
+        return f"process {side.pid} has given no sign of life for {silent:g} s and {then}"
     with suppress(EOFError, OSError):
         if report.poll():
             return str(report.recv())

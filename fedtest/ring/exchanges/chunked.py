@@ -129,17 +129,18 @@ class Chunked(Exchange):
     def _direct(self, flat: Tensor, phase: str) -> None:
         group = self.group
         others = [(self.rank + i) % self.size for i in range(1, self.size)]
-        came = torch.empty((self.size, flat.numel()), dtype=flat.dtype)
-        came[self.rank] = flat
-        receives = [(peer, group.start_receive(came[peer], peer, phase)) for peer in others]
-        sends = [(peer, group.start_send(came[self.rank], peer, phase)) for peer in others]
+        parts = [flat if rank == self.rank else torch.empty_like(flat) for rank in range(self.size)]
+        receives = [(peer, group.start_receive(parts[peer], peer, phase)) for peer in others]
+        sends = [(peer, group.start_send(flat, peer, phase)) for peer in others]
         for peer, work in receives:
             group.wait_received(work, peer, phase)
         for peer, work in sends:
             group.wait_sent(work, peer, phase)
-        torch.add(came[0], came[1], out=flat)
-        for rank in range(2, self.size):
-            flat.add_(came[rank])
+        total = parts[0]
+        for part in parts[1:]:
+            total.add_(part)
+        if total is not flat:
+            flat.copy_(total)
 
 
 def _segment(flat: Tensor, chunk: int, chunks: int, segment: int, segments: int) -> Tensor:

@@ -75,7 +75,8 @@ def end(status: int, *, interrupted: bool) -> None:
     # A thread of a library that waits for Python's lock goes away when the interpreter ends; now
     # it would wait for us, and what we take apart for it (a Gloo group that nobody destroyed).
     if _thread._count() > 0 or len(os.listdir("/proc/self/task")) > 1:  # noqa: SLF001
-        threads.let_finish()
+        with contextlib.suppress(KeyboardInterrupt):  # The end is what it asks for.
+            threads.let_finish()
         return
     with _without_finalizers():
         atexit._run_exitfuncs()  # noqa: SLF001

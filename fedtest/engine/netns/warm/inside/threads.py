@@ -43,6 +43,7 @@ def let_finish(seconds: float = 0.5) -> None:
     is in a destructor (torch's threads drop their last references there, just
     after a collective) C++ calls `std::terminate`, and a program that was done
     dies of SIGABRT. A fresh process has the race, too, but takes longer to end.
+    A thread that never rests (a daemon's) takes all of `seconds`.
     """
     end = time.monotonic() + seconds
     before = None
