@@ -2,8 +2,10 @@
 
 import threading
 import uuid
+from http import HTTPStatus
 
 import pytest
+from docker.errors import APIError
 
 from fedtest.data import mnist
 from fedtest.engine.base import RunTag
@@ -53,8 +55,20 @@ def mark(client):
     value = uuid.uuid4().hex
     yield value
     for image in client.api.images(filters={"label": f"{RUN}={value}", "dangling": True}):
-        # By force: the container of a build that was left may still be going.
-        client.api.remove_image(image["Id"], force=True)
+        remove(client, image["Id"])
+
+
+def remove(client, image):
+    """By force, and again while the container of a build that was left is still going."""
+    wait = threading.Event()
+    for _ in range(300):
+        try:
+            return client.api.remove_image(image, force=True)
+        except APIError as error:
+            if error.response.status_code != HTTPStatus.CONFLICT:
+                raise
+        wait.wait(0.1)
+    pytest.fail(f"image {image} is still in use")
 
 
 def containers(client, labels):
