@@ -91,16 +91,12 @@ def test_the_top_dies_and_the_clients_are_told(life: tuple[Ranks, list[int]]) ->
     await_gone(sides)
 
 
-@pytest.mark.parametrize("which", [UPPER, LOWER])
-def test_a_side_dies_and_the_other_ends_with_an_error_that_names_it(
-    life: tuple[Ranks, list[int]], which: int
+def all_were_told(
+    running: Ranks, found: dict[str, Any], sides: list[int], which: int, why: str
 ) -> None:
-    running, sides = life
-    os.kill(sides[which], signal.SIGKILL)
-    found = running.result(MIDDLE)
-    assert found["kind"] == "ConnectorLost"
+    """The middle server says what became of the side, its other side and both ends hear of it."""
     dead, other = ("upper", "lower") if which == UPPER else ("lower", "upper")
-    assert found[dead] == f"process {sides[which]} was ended by SIGKILL"
+    assert found[dead] == f"process {sides[which]} {why}"
     assert found[other] == f"ConnectorLost: the {dead} side of the middle server is gone"
     if which == UPPER:
         for rank in (2, 3):
@@ -113,6 +109,17 @@ def test_a_side_dies_and_the_other_ends_with_an_error_that_names_it(
             assert (seen["kind"], seen["peer"]) == ("PeerLost", 0)
         assert running.heard(TOP) == (1, "Exit", [0, 1, 2, 3, 4])
     await_gone(sides)
+
+
+@pytest.mark.parametrize("which", [UPPER, LOWER])
+def test_a_side_dies_and_the_other_ends_with_an_error_that_names_it(
+    life: tuple[Ranks, list[int]], which: int
+) -> None:
+    running, sides = life
+    os.kill(sides[which], signal.SIGKILL)
+    found = running.result(MIDDLE)
+    assert found["kind"] == "ConnectorLost"
+    all_were_told(running, found, sides, which, "was ended by SIGKILL")
 
 
 def test_the_scheduler_dies_and_both_sides_tell_theirs_and_end(
@@ -186,21 +193,8 @@ def test_a_side_that_stands_still_is_named_in_time_and_it_is_as_if_it_had_died(
     stopped_at = time.monotonic()
     found = running.result(MIDDLE)
     assert time.monotonic() - stopped_at < ends.QUIET + SOON
-    dead, other = ("upper", "lower") if which == UPPER else ("lower", "upper")
-    killed = f"process {sides[which]} has given no sign of life for 3 s and was killed"
-    assert found[dead] == killed
-    assert found[other] == f"ConnectorLost: the {dead} side of the middle server is gone"
-    if which == UPPER:
-        for rank in (2, 3):
-            assert told(running, rank) == ["Exit"]
-        seen = running.result(TOP)
-        assert (seen["kind"], seen["peer"]) == ("PeerLost", 1)
-    else:
-        assert running.heard(TOP) == (1, "Exit", [0, 1, 2, 3, 4])
-        for rank in (2, 3):
-            seen = running.result(rank)
-            assert (seen["kind"], seen["peer"]) == ("PeerLost", 0)
-    await_gone(sides)
+    why = "has given no sign of life for 3 s and was killed"
+    all_were_told(running, found, sides, which, why)
 
 
 def test_a_middle_server_that_was_paused_as_a_whole_goes_on(ranks: Run, other_port: int) -> None:

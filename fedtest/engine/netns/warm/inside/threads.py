@@ -23,9 +23,7 @@ def harmful() -> str:
         return f"the imports started threads ({', '.join(named[1:])}), which no fork takes along"
     libraries = _libraries()
     end = time.monotonic() + _SETTLE
-    for task in Path("/proc/self/task").iterdir():
-        if task.name == str(os.getpid()):
-            continue
+    for task in _others():
         while (where := _where(task, libraries)) is None and time.monotonic() < end:
             time.sleep(0.01)  # It runs, so it cannot be looked at.
         if where is not None and where.startswith(_POOLS):
@@ -55,12 +53,16 @@ def let_finish(seconds: float = 0.5) -> None:
         time.sleep(0.002)  # Without the lock: who waits for it gets it now.
 
 
+def _others() -> list[Path]:
+    """All threads but the main one."""
+    own = str(os.getpid())
+    return [task for task in Path("/proc/self/task").iterdir() if task.name != own]
+
+
 def _activity() -> dict[str, tuple[str, ...]]:
     """Of each other thread its state, and how often it has stopped running."""
     found = {}
-    for task in Path("/proc/self/task").iterdir():
-        if task.name == str(os.getpid()):
-            continue
+    for task in _others():
         try:
             lines = (task / "status").read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
