@@ -41,8 +41,7 @@ class Values:
     dtype: torch.dtype
     seed: int
     segment: int = 4 << 20
-    depth: int = 3
-    ahead: int = 0
+    small: int = 0
     direct: int | None = None
 
     def of(self, rank: int) -> torch.Tensor:
@@ -107,9 +106,7 @@ def values(group: Group, task: Values) -> Any:
     """The digest of the total's bytes; from rank 0 the total itself, too."""
     exchange = exchanges.make(task.exchange, group)
     if isinstance(exchange, Chunked):
-        exchange = Chunked(
-            group, segment=task.segment, depth=task.depth, ahead=task.ahead, direct=task.direct
-        )
+        exchange = Chunked(group, segment=task.segment, small=task.small, direct=task.direct)
     flat = task.of(group.rank)
     exchange.total(flat, "test")
     return digest(flat), flat.tolist() if group.rank == 0 else None

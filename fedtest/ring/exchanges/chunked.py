@@ -9,15 +9,15 @@ Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations",
 2009, made known for gradients by A. Gibiansky at Baidu.)
 
 A chunk travels in segments: while one is added up, the next is under way, so that
-neither the wire waits for the processor nor the other way round. With two ranks
-this matters most: nobody else uses the processor meanwhile. Receives are posted
-some segments ahead, into as many buffers; sums are received where they belong.
+neither the wire waits for the processor nor the other way round. Receives are posted
+for as many segments as a chunk has. Before Gloo sends, it waits for word that a
+receive is posted, and on a slow link that word stands in the queue behind what the
+receiver sends itself; so small chunks have MANY segments. Large ones have FEW: of
+100 MB over loopback, more cost more processor time, not less (docs/benchmarks.md).
 
-A large chunk has FEW segments, DEPTH of them ahead: of 100 MB over loopback, more
-cost more processor time, not less. A chunk of up to AHEAD bytes has MANY, and all of
-it is ahead. Before Gloo sends, it waits for word that a receive is posted, and on a
-slow link that word stands in the queue behind what the receiver sends itself
-(docs/benchmarks.md has both).
+What is summed up on the way stays in the buffer that it came into, and is sent on
+from there. Only whole sums are written to the values: on one machine, whose ranks
+share its memory, writing and reading 100 MB once more is what a ring's time goes to.
 
 The least there can be of bytes is not the least of time when there are few of
 them: then each of the 2(N-1) steps costs a way over the network and little
@@ -47,28 +47,20 @@ Tensor = Any
 DIRECT = 8 << 10  # bytes
 DIRECT_PAIR = 1 << 20  # bytes; beyond, adding up has to go on while others come
 SEGMENT = 16 << 20  # bytes, at most
-FEW, MANY = 4, 16  # segments of a chunk, if that makes them no smaller than SMALLEST
+SMALL = 4 << 20  # bytes of a chunk
+FEW, MANY = 2, 16  # segments of a chunk, if that makes them no smaller than SMALLEST
 SMALLEST = 160 << 10  # bytes
-DEPTH = 2  # receives under way, at least: one is added up, one comes
-AHEAD = 4 << 20  # bytes of a chunk that is under way as a whole
 
 
 class Chunked(Exchange):
-    """Keeps the segments to receive into. All but the group are for tests."""
+    """Keeps the buffers to receive into. All but the group are for tests."""
 
     def __init__(
-        self,
-        group: Group,
-        *,
-        segment: int = SEGMENT,
-        depth: int = DEPTH,
-        ahead: int = AHEAD,
-        direct: int | None = None,
+        self, group: Group, *, segment: int = SEGMENT, small: int = SMALL, direct: int | None = None
     ) -> None:
         super().__init__(group)
         self._segment = segment
-        self._depth = depth
-        self._ahead = ahead
+        self._small = small
         few = DIRECT if group.size > 2 else DIRECT_PAIR
         self._few = few if direct is None else direct
         self._buffers: Tensor = torch.empty(0)
@@ -86,39 +78,68 @@ class Chunked(Exchange):
         longest = -(-flat.numel() // size)
         chunk = longest * flat.element_size()
         # Of each chunk, on all ranks alike.
-        small = chunk <= self._ahead
-        segments = max(-(-chunk // self._segment), min(MANY if small else FEW, chunk // SMALLEST))
-        depth = max(self._depth, segments) if small else self._depth
+        several = min(MANY if chunk <= self._small else FEW, chunk // SMALLEST)
+        segments = max(-(-chunk // self._segment), several)
         half = (size - 1) * segments  # transfers of the reduce-scatter, then of the all-gather
-        slots = self._slots(flat, min(depth, half), -(-longest // segments))
+        whole = half - segments  # from here on sums are whole
+        # As many as a chunk has to receive into, and as many that are being sent on; a pair
+        # sends none on.
+        count = segments if size == 2 else 2 * segments
+        free = self._slots(flat, count, -(-longest // segments))
         scatter, gather = f"{phase}, reduce-scatter", f"{phase}, all-gather"
 
         def part(transfer: int, first_chunk: int) -> Tensor:
             step, segment = divmod(transfer, segments)
             return _segment(flat, (first_chunk - step) % size, size, segment, segments)
 
-        receives: deque[tuple[Any, Tensor, Tensor]] = deque()
-        sends: list[Any] = []
+        receives: deque[tuple[Any, Tensor | None]] = deque()
+        sends: deque[tuple[Any, Tensor | None]] = deque()
+        partial: deque[Tensor] = deque()  # sums in slots, in the order in which they go on
         posted = sent = 0
         for transfer in range(2 * half):
             name = scatter if transfer < half else gather
-            while posted < min(2 * half, transfer + depth):
-                # Of the chunk that comes; the sums begin with that of the previous rank.
+            while posted < min(2 * half, transfer + segments):
+                slot = None
+                if posted < half:
+                    while not free and sent - len(sends) < transfer:
+                        self._sent(sends, free, name)
+                    if not free:
+                        break  # The next rank lags behind: rather add up what comes.
+                    slot = free.pop()
+                # The sums begin with that of the previous rank.
                 place = part(posted, self.rank - 1)
-                into = slots[posted % depth][: place.numel()] if posted < half else place
-                receives.append((group.start_receive(into, self.previous, name), into, place))
+                into = place if slot is None else slot[: place.numel()]
+                receives.append((group.start_receive(into, self.previous, name), slot))
                 posted += 1
             # What is sent is what was received one chunk before.
             while sent < min(2 * half, transfer + segments):
-                sends.append(group.start_send(part(sent, self.rank), self.next, name))
+                slot = partial.popleft() if segments <= sent < half else None
+                values = part(sent, self.rank)
+                values = values if slot is None else slot[: values.numel()]
+                sends.append((group.start_send(values, self.next, name), slot))
                 sent += 1
-            work, into, place = receives.popleft()
+            work, slot = receives.popleft()
             group.wait_received(work, self.previous, name)
-            if transfer < half:
-                place.add_(into)
-        # Not before: to wait for the wire here would keep what has come from being added.
-        for work in sends:
-            group.wait_sent(work, self.next, gather)
+            if slot is None:
+                continue
+            place = part(transfer, self.rank - 1)
+            if transfer < whole:
+                slot[: place.numel()].add_(place)
+                partial.append(slot)
+            else:
+                place.add_(slot[: place.numel()])
+                free.append(slot)
+        while sends:
+            self._sent(sends, free, gather)
+
+    def _sent(
+        self, sends: deque[tuple[Any, Tensor | None]], free: list[Tensor], phase: str
+    ) -> None:
+        """Wait for the first of these, and have its slot back."""
+        work, slot = sends.popleft()
+        self.group.wait_sent(work, self.next, phase)
+        if slot is not None:
+            free.append(slot)
 
     def _slots(self, flat: Tensor, count: int, elements: int) -> list[Tensor]:
         wanted = count * elements
