@@ -246,12 +246,20 @@ def direct(here: Here, lower: int) -> Any:
         return serve(net)
 
 
-def starts_and(here: Here, lower: int, what: str) -> Any:
-    """The process that has started a Scheduler ends in some way; nobody else is there."""
+def starts(here: Here, lower: int) -> None:
+    """A process starts a Scheduler; nobody else is there."""
     middle = scheduler(here, lower, 1)
     middle.start()
     here.say(middle.pid)
-    if what == "exits":
-        return None
     here.wait()
-    return None
+
+
+def around(here: Here, lower: int) -> Any:
+    """The top, and the only client, of a middle server that is a program of its own."""
+    if here.rank == TOP:
+        with network(here.port, 2, 0) as net:
+            hear_clients(net)
+            ask_to_exit(net)
+            return None
+    with network(lower, 2, 1) as net:
+        return serve(net)

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -289,7 +290,7 @@ def test_an_id_that_there_is_not_ends_it_in_order(ranks: Run, other_port: int) -
 def test_no_orphan_stays_while_it_waits_for_others_to_join(
     ranks: Run, other_port: int, what: str
 ) -> None:
-    running = ranks(ends.starts_and, 1, other_port, what)
+    running = ranks(ends.starts, 1, other_port)
     scheduler = running.heard(0)
     sides: list[int] = []
     deadline = time.monotonic() + DEADLINE
@@ -317,20 +318,19 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_no_orphan_stays_when_the_interpreter_ends(
-    ports: Callable[[int], list[int]], tmp_path: Path, how: signal.Signals
-) -> None:
-    file = tmp_path / "program.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, str(file), *map(str, ports(2))]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+@contextmanager
+def program(
+    directory: Path, text: str, ports: list[int]
+) -> Iterator[tuple[subprocess.Popen[str], int, list[int]]]:
+    """Such a program, and the processes of its Scheduler and of the two sides."""
+    file = directory / "program.py"
+    file.write_text(text, encoding="utf-8")
     with subprocess.Popen(
-        command,
+        [sys.executable, str(file), *map(str, ports)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
@@ -340,6 +340,33 @@ def test_no_orphan_stays_when_the_interpreter_ends(
         while len(sides) < 2:
             assert time.monotonic() < deadline
             sides = children(scheduler)
+        yield process, scheduler, sides
+
+
+@pytest.fixture
+def meeting(port: int, other_port: int) -> list[int]:
+    """The ports of the groups above and below."""
+    return [port, other_port]
+
+
+@pytest.mark.parametrize(("last", "status"), [("", 0), ("    sys.exit(3)\n", 3)])
+def test_an_interpreter_that_comes_to_its_end_waits_for_the_middle_server(
+    ranks: Run, meeting: list[int], tmp_path: Path, last: str, status: int
+) -> None:
+    with program(tmp_path, PROGRAM + last, meeting) as (process, scheduler, sides):
+        assert process.poll() is None
+        _, client = ranks(ends.around, 2, meeting[1]).results()
+        out, err = process.communicate(timeout=SOON)
+    assert [code for code, _, _ in client] == ["Exit"]
+    assert (process.returncode, out, err) == (status, "", "")
+    assert not any(map(_state, [scheduler, *sides]))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_orphan_stays_when_the_interpreter_ends(
+    ports: Callable[[int], list[int]], tmp_path: Path, how: signal.Signals
+) -> None:
+    with program(tmp_path, PROGRAM, ports(2)) as (process, scheduler, sides):
         if how is signal.SIGINT:  # as a terminal does
             os.killpg(process.pid, how)
         else:

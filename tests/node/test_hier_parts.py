@@ -1,6 +1,7 @@
 """What middle servers are made of: ids on the wire, their mapping, the queue between two sides."""
 
 import gc
+import inspect
 import multiprocessing
 import os
 import queue
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedtest import comm
-from fedtest.comm import IdError, MessageCode, tensors
+from fedtest.comm import IdError, MessageCode, hierarchical, tensors
 from fedtest.comm.hierarchical import Coordinator, MessageQueue, put_ids, send_to, take_ids
 from fedtest.comm.hierarchical.ids import decode, encode, plain_limit
 
@@ -115,6 +116,23 @@ def test_a_coordinator_below_one_with_global_ids_begins_where_it_is_told() -> No
         Coordinator({}, "local")
     with pytest.raises(IdError):
         coordinator.id_of(1, 42)
+
+
+def test_names_bases_and_arguments_are_fedlabs() -> None:
+    process = torch.multiprocessing.Process
+    connector = ["network", "write_queue", "read_queue"]
+    for kind, arguments in (
+        (hierarchical.Scheduler, ["net_upper", "net_lower"]),
+        (hierarchical.ClientConnector, connector),
+        (hierarchical.ServerConnector, connector),
+    ):
+        assert issubclass(kind, process)
+        assert list(inspect.signature(kind).parameters)[: len(arguments)] == arguments
+    for side in (hierarchical.ClientConnector, hierarchical.ServerConnector):
+        assert issubclass(side, hierarchical.Connector)
+        taken = list(inspect.signature(side.on_receive).parameters)
+        assert taken == ["self", "sender", "message_code", "payload"]
+        assert list(inspect.signature(side.deal_queue).parameters) == ["self"]
 
 
 def test_tensors_of_a_package_are_sent_from_where_they_are() -> None:

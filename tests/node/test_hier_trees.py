@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import hier_cases as cases
+import hier_memory as memory
 import pytest
 from comm_cases import contents, digest
 from comm_ranks import Ranks
@@ -100,6 +101,17 @@ def test_averaging_in_a_few_lines(ranks: Run, other_port: int) -> None:
     # The mean of number + 1, + 2, + 3, doubled.
     assert found == [[2.0 * (number + 2)] for number in range(3)]
     assert volume == 3 * 500_000 * 4 + 4  # one update each time, and the SetUp
+
+
+@pytest.mark.parametrize(("elements", "shared"), [(10, 0.0), (2_000_000, 1.0)])
+def test_large_contents_cross_in_shared_memory_and_nothing_of_them_stays(
+    ranks: Run, other_port: int, elements: int, shared: float
+) -> None:
+    """Received there, and there for who sends them on: downwards, and back upwards."""
+    before = set(Path("/dev/shm").iterdir())
+    found, *_ = ranks(memory.shares, 3, other_port, elements).results()
+    assert found == [shared] * 4
+    cases.nothing_left(before)
 
 
 def test_a_slow_top_holds_up_the_clients_not_the_memory(ranks: Run, other_port: int) -> None:
