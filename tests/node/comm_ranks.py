@@ -17,6 +17,15 @@ DEADLINE = 180.0  # seconds any test here may take: never what a test waits for
 HERE = Path(__file__).parent
 
 _context = multiprocessing.get_context("forkserver")
+# Once, and not in every rank. The last brings torchvision.
+_PRELOADED = [
+    "torch",
+    "torch.distributed",
+    "comm_cases",
+    "comm_failures",
+    "hier_cases",
+    "fedtest.ring.train",
+]
 
 
 class Here:
@@ -53,9 +62,7 @@ class Ranks:
         self, case: Callable[..., Any], size: int, port: int, *arguments: Any, **environment: str
     ) -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join((str(HERE), str(HERE.parents[1])))
-        _context.set_forkserver_preload(
-            ["torch", "torch.distributed", "comm_cases", "comm_failures", "hier_cases"]
-        )
+        _context.set_forkserver_preload(_PRELOADED)
         self.lines: list[Connection] = []
         self.processes = []
         self.deadline = time.monotonic() + DEADLINE
