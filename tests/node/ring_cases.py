@@ -243,6 +243,27 @@ def dies_agreeing(here: Here, dying: int, *more: str) -> Any:
     return None
 
 
+def falls(here: Here, dying: int, ring: str, how: int, *more: str) -> Any:
+    """The same as `trains`; rank `dying` gets a signal before it receives in the third step."""
+    whole = Group.receive
+
+    def receive(group: Group, tensor: Any, source: int, phase: str) -> None:
+        if phase == f"epoch 1 step 3, {ring}":
+            os.kill(os.getpid(), how)
+        whole(group, tensor, source, phase)
+
+    if here.rank == dying:
+        Group.receive = receive
+    return trains(here, *more)
+
+
+def trains_as(here: Here, ranks: list[int], sizes: list[int], *more: str) -> Any:
+    """The same; the processes claim these ranks and world sizes, each when it is told to."""
+    rank, size = ranks[here.rank], sizes[here.rank]
+    here.wait()
+    return trains(here, *more, "--rank", str(rank), "--world-size", str(size))
+
+
 def cannot_write(here: Here, failing: tuple[int, ...], *more: str) -> Any:
     """The same as `trains`; the ranks `failing` cannot write a checkpoint."""
     from fedtest.ring import checkpoint

@@ -78,14 +78,14 @@ def test_every_exchange_adds_up_and_gives_all_ranks_the_same_bits(
     ended(running)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("size", WORLDS)
 def test_gradients_are_those_of_one_process_on_all_samples(
     ranks: Callable[..., Ranks], size: int
 ) -> None:
     """With ranks that have no samples, parameters without elements, or without a part."""
     running = ranks(cases.serve, size)
 
-    @EXAMPLES
+    @settings(EXAMPLES, max_examples=6)
     @given(
         counts=st.lists(st.integers(0, 4), min_size=size, max_size=size).filter(any),
         dtype=st.sampled_from([*TOLERANCE]),

@@ -1,5 +1,6 @@
 """The trainer's command line."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ def test_defaults() -> None:
     found = options.parse(NEEDED)
     assert (found.init_method, found.rank, found.world_size) == ("tcp://10.0.0.1:23456", 1, 4)
     assert (found.epoch, found.timeout, found.gloo_socket_ifname) == (1, 60.0, None)
+
+
+def test_mnist_is_where_a_testbed_mounts_it_or_comes_to_where_one_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(options, "MOUNTED", tmp_path)
+    assert options.parse(NEEDED).data == Path("data")
+    (tmp_path / "MNIST" / "raw").mkdir(parents=True)
+    assert options.parse(NEEDED).data == tmp_path
 
 
 @pytest.mark.parametrize("separator", ["-", "_"])
@@ -43,6 +53,11 @@ def test_dashes_and_underscores_are_one(separator: str) -> None:
         for name, value in given.items()
         for word in ("--" + name.replace("-", separator), value)
     ]
+    flags = {"overlap": True, "resume": False}  # have nothing to separate
+    assert {name.replace("-", "_") for name in given} | flags.keys() == {
+        field.name for field in dataclasses.fields(Options)
+    }
+    arguments += ["--" + name for name, on in flags.items() if on]
     assert options.parse(arguments) == options.Options(
         init_method="tcp://[::1]:1",
         rank=0,
@@ -56,6 +71,7 @@ def test_dashes_and_underscores_are_one(separator: str) -> None:
         seed=9,
         data=Path("/somewhere"),
         exchange="chunked",
+        overlap=True,
         model_path=Path("/start.pth"),
         checkpoint_dir=Path("/kept"),
         checkpoint_every=50,

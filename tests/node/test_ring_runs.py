@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
+import re
 import shutil
-import subprocess
-import sys
+import signal
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +19,7 @@ from ranks import DEADLINE, Start, finish
 from fedtest.ring import agreement, checkpoint, model, plot
 from fedtest.ring.errors import CheckpointError
 from fedtest.ring.options import parse
+from fedtest.ring.progress import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,6 +207,75 @@ def test_a_rank_that_ends_for_its_own_reason_is_told_with_it(
     assert (tmp_path / "2" / checkpoint.STATE).exists()
 
 
+@pytest.mark.parametrize("ring", ["first ring", "second ring"])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_rank_that_falls_in_either_ring_is_named_with_it(
+    ranks: Run, small_mnist: Path, tmp_path: Path, ring: str, how: signal.Signals
+) -> None:
+    given = arguments(small_mnist, tmp_path, "--batch-size", "10", "--timeout", "5")
+    running = ranks(cases.falls, 4, 1, ring, how, *given)
+    kind = "RankLost" if how == signal.SIGKILL else "RankSilent"
+    phases = {}
+    for rank in (0, 2, 3):
+        status, values, _, err = running.result(rank)
+        assert (status, values["error"], values["error_rank"]) == (6, kind, 1), err
+        phases[rank] = values["error_phase"]
+        kept = tmp_path / f"{rank}"
+        state = checkpoint.read_state(kept / checkpoint.STATE, model.build(1))
+        assert state.progress.done in {2, 3}
+        assert torch.load(kept / checkpoint.MODEL, weights_only=True)
+    # The one after it waits for it in that ring; others may have gone on to the next step.
+    assert phases[2] == f"epoch 1 step 3, {ring}"
+    assert all(re.fullmatch("epoch 1 step [34], (first|second) ring", p) for p in phases.values())
+
+
+def test_ranks_of_another_world_size_are_told(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    given = arguments(small_mnist, tmp_path, "--join-timeout", "8")
+    running = ranks(cases.trains_as, 2, [0, 1], [2, 3], *given)
+    for process in (0, 1):
+        running.tell(process)
+    found = running.results()
+    assert [status for status, *_ in found] == [5, 5]
+    assert "WorldSizeError" in {values["error"] for _, values, _, _ in found}, found
+
+
+def test_a_rank_that_is_taken_is_refused_and_the_training_goes_on(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    given = arguments(small_mnist, tmp_path, "--epoch", "1000000", "--checkpoint-every", "1")
+    running = ranks(cases.trains_as, 3, [0, 1, 1], [2, 2, 2], *given)
+    for process in (0, 1):
+        running.tell(process)
+    metrics = tmp_path / "0" / METRICS
+    trained_on(metrics, 0)
+    running.tell(2)
+    status, values, _, err = running.result(2)
+    assert (status, values["error"]) == (5, "DuplicateRank"), err
+    trained_on(metrics, metrics.stat().st_size)
+
+
+def trained_on(metrics: Path, size: int) -> None:
+    """Wait until there is more in the file."""
+    until = time.monotonic() + DEADLINE
+    while not metrics.exists() or metrics.stat().st_size <= size:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_the_interface_in_the_masters_network_is_taken_if_asked_for(
+    ranks: Run, small_mnist: Path, tmp_path: Path
+) -> None:
+    given = arguments(small_mnist, tmp_path, "--gloo_socket_ifname", "auto")
+    # It wins over the variable, so that it was taken is seen where the own name leads to it, too.
+    found = ranks(cases.trains, 2, *given, GLOO_SOCKET_IFNAME="nosuch0").results()
+    for status, values, out, err in found:
+        assert (status, values.get("interface")) == (0, "lo"), err
+        assert "\ninterfaces: lo 127.0.0.1/8" in out
+        assert "proposal: " not in out
+
+
 def test_a_training_that_diverges_reports_its_values(
     ranks: Run, small_mnist: Path, tmp_path: Path
 ) -> None:
@@ -252,36 +320,3 @@ def test_ranks_started_by_torchrun_train(start: Start, small_mnist: Path, tmp_pa
     [(status, out, err)] = finish([launcher])
     assert status == 0, err
     assert out.count('"name": "params_sha256"') == 2
-
-
-def test_the_example_outlives_its_terminal(small_mnist: Path, tmp_path: Path, port: int) -> None:
-    """Started by nohup, as the session's leader of a terminal that goes away."""
-    terminal, end = pty.openpty()
-    train = cases.ROOT / "examples" / "ring" / "train.py"
-    command = ["nohup", sys.executable, "-u", str(train), "--rank", "0"]
-    command += ["--init-method", f"tcp://127.0.0.1:{port}", "--world-size", "1"]
-    command += ["--data", str(small_mnist), "--checkpoint-dir", str(tmp_path), "--epoch", "10"]
-    command += ["--log-file", str(tmp_path / "log")]
-    process = subprocess.Popen(
-        ["setsid", "--ctty", "--wait", *command],
-        stdin=end,
-        stdout=end,
-        stderr=end,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(cases.ROOT)},
-    )
-    os.close(end)
-    # nohup says what it does before it does it, so it is the trainer that is waited for.
-    log, until = tmp_path / "log", time.monotonic() + DEADLINE
-    while not log.exists():
-        assert time.monotonic() < until
-        process.poll()
-        assert process.returncode is None, "it ended before the terminal was closed"
-        time.sleep(0.05)
-    os.close(terminal)
-    try:
-        process.wait(DEADLINE)
-    finally:
-        process.kill()
-    assert "epoch=10 test_accuracy=" in log.read_text(encoding="utf-8")
-    assert (tmp_path / checkpoint.MODEL).exists()

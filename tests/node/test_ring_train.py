@@ -101,6 +101,7 @@ def test_a_rank_alone_trains_as_a_plain_loop_would(small_mnist: Path) -> None:
             "--rank=0",
             "--world-size=1",
             "--shift=0",
+            "--epoch=2",
             f"--data={small_mnist}",
         ]
     )
@@ -108,13 +109,15 @@ def test_a_rank_alone_trains_as_a_plain_loop_would(small_mnist: Path) -> None:
     network, plain = model.build(3), model.build(3)
     rows: list[object] = []
     mine = Training(options, network, (images, digits))
-    mine.run_epoch(TwoRing(Alone()), rows.append, lambda: None)
-    assert (mine.step, mine.done, len(rows)) == (2, 2, 1)
+    for epoch in (1, 2):
+        mine.epoch, mine.step = epoch, 0
+        mine.run_epoch(TwoRing(Alone()), rows.append, lambda: None)
+        assert (mine.step, mine.done, len(rows)) == (2, 2 * epoch, epoch)
 
     optimizer = torch.optim.SGD(plain.parameters(), lr=1.0, momentum=0.9, nesterov=True)
-    order = data.shard(40, 0, 1, options.seed, 1)
     ready = data.normalised(images)
-    for step, chosen in enumerate((order[:20], order[20:])):
+    orders = [data.shard(40, 0, 1, options.seed, epoch) for epoch in (1, 2)]  # each its own
+    for step, chosen in enumerate(part for order in orders for part in (order[:20], order[20:])):
         optimizer.param_groups[0]["lr"] = training.learning_rate(options, step, 2)
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(plain(ready[chosen]), digits[chosen]).backward()
