@@ -6,6 +6,7 @@ once, so that nothing slips through between two sets of rules.
 
 What comes by IPv6 is dropped by ip6tables. Where that does not work it is not
 needed if the host has no IPv6 address: on a kernel without IPv6, for one.
+Neighbours find each other all the same, as by ARP, which is no packet of IPv4.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ _MOST_PORTS = 7
 """Ranges of ports that one rule of iptables' multiport can hold."""
 
 Rule = tuple[str, ...]
+
+_NEIGHBOURS: tuple[Rule, ...] = tuple(
+    ("-A", CHAIN, "-p", "ipv6-icmp", "-m", "icmp6", "--icmpv6-type", kind, "-j", "RETURN")
+    for kind in ("135", "136")
+)
 
 
 def script(host: HostPlan) -> str:
@@ -88,9 +94,14 @@ def _shown(rules: Iterable[Rule]) -> str:
 
 def _rules(barriers: Iterable[BarrierPlan], family: int) -> Iterator[Rule]:
     """As iptables prints them, so that they can be compared."""
-    for item in barriers:
-        if item.source is not None and ip_address(item.source).version != family:
-            continue
+    mine = [
+        item
+        for item in barriers
+        if item.source is None or ip_address(item.source).version == family
+    ]
+    if family == 6 and any(item.ports is None for item in mine):
+        yield from _NEIGHBOURS
+    for item in mine:
         match: Rule = ()
         if item.source is not None:
             match += ("-s", f"{item.source}/{32 if family == 4 else 128}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedtest.scenario.families import OWN6
+from fedtest.scenario.faults import LinkFault
 from fedtest.scenario.ip_types import NONE
 from fedtest.scenario.problems import Finding, shown
 
@@ -45,6 +46,7 @@ def findings(draft: Draft) -> Iterator[Finding]:
             yield from _links(("networks", name), network, network.link)
             for at, pair in enumerate(network.pairs):
                 yield from _links(("networks", name, "pairs", at), network, pair.link, pair=True)
+    yield from _faults(draft)
 
 
 def _own(loc: Loc, other: str, host: str, value: str) -> Iterator[Finding]:
@@ -100,17 +102,27 @@ def _nic(loc: Loc, name: str, network: Network, nic: Nic) -> Iterator[Finding]:
     yield from _links(loc, network, nic.link)
 
 
+def _faults(draft: Draft) -> Iterator[Finding]:
+    for at, fault in enumerate(draft.faults):
+        if fault is not None and isinstance(fault.spec, LinkFault):
+            network = draft.networks.get(fault.spec.network)
+            if network is not None:
+                loc: Loc = ("faults", at, "link")
+                pair = fault.spec.receiver is not None
+                yield from _links(loc, network, fault.spec.change, key="change", pair=pair)
+
+
 def _links(
-    loc: Loc, network: Network, link: PairLink | None, *, pair: bool = False
+    loc: Loc, network: Network, link: PairLink | None, *, key: str = "link", pair: bool = False
 ) -> Iterator[Finding]:
     """Conditions are made, and measured, by IPv4: nothing may claim that they hold for IPv6."""
     if not network.has_ipv6 or link is None:
         return
-    asked = [key for key, value in link if value is not None and key not in ("mtu", "probe")]
-    for key in asked:
-        if pair or not network.ipv4 or key in _BY_IPV4:
+    asked = [what for what, value in link if value is not None and what not in ("mtu", "probe")]
+    for what in asked:
+        if pair or not network.ipv4 or what in _BY_IPV4:
             message = "this would not hold for IPv6, which the network has"
-            yield Finding((*loc, "link", key), message, allowed="a network without IPv6")
+            yield Finding((*loc, key, what), message, allowed="a network without IPv6")
 
 
 def _firewall(draft: Draft, name: str, host: Host) -> Iterator[Finding]:

@@ -58,6 +58,8 @@ def test_forward_may_be_said_in_short(given: str, *, there: bool) -> None:
         ("six: {ipv4: false,", "six: {ipv4: false, link: {rate: §5mbit},", "networks.six.link.rate", ["would not hold for IPv6"]),
         ("six: ib0", "six: {name: ib0, link: {rate: §5mbit}}", "hosts.a.nics.six.link.rate", ["would not hold for IPv6"]),
         ("mgmt: {ipv6: true}", "mgmt: {ipv6: true, pairs: [{to: a, link: {rate: §5mbit}}]}", "networks.mgmt.pairs[0].link.rate", ["would not hold"]),
+        ("groups:", "faults: [{link: {network: mgmt, change: {loss: §1%}}, at: 1s}]\ngroups:", "faults[0].link.change.loss", ["would not hold"]),
+        ("groups:", "faults: [{link: {network: mgmt, to: a, change: {rate: §5mbit}}, at: 1s}]\ngroups:", "faults[0].link.change.rate", ["would not hold"]),
         ("gateway: r\n", "gateway: r\n    firewall: §{accept: [1], networks: [mgmt]}\n", "hosts.a.firewall", ["IPv4 only", "network mgmt has IPv6"]),
         # Routes.
         ("gateway: r\n", "gateway: §q\n", "hosts.a.gateway", ["no host", "allowed a, r, b"]),

@@ -72,7 +72,12 @@ def cut_ways(plan: Plan, spec: PartitionFault | CutFault) -> list[tuple[str, str
             for one in sides[sender]
             for other in sides[receiver]
         ]
-    return list(_ways(plan, spec.network, spec.sender, spec.receiver))
+    members = [
+        host.name
+        for host in plan.hosts
+        if any(item.network == spec.network and item.addresses for item in host.attachments)
+    ]
+    return list(_ways(members, spec.sender, spec.receiver))
 
 
 def _members(plan: Plan, side: Iterable[str]) -> list[str]:
@@ -83,9 +88,9 @@ def _members(plan: Plan, side: Iterable[str]) -> list[str]:
 
 
 def _ways(
-    plan: Plan, network: str, sender: str | None, receiver: str | None
+    members: Iterable[str], sender: str | None, receiver: str | None
 ) -> Iterator[tuple[str, str]]:
-    for one, other in permutations(Ways(plan).members(network), 2):
+    for one, other in permutations(members, 2):
         if sender in (None, one) and receiver in (None, other):
             yield one, other
 
@@ -179,7 +184,9 @@ def _link(plan: Plan, spec: LinkFault) -> Plan:
 
 def _pairs(plan: Plan, network: NetworkPlan, spec: LinkFault) -> NetworkPlan:
     pairs = {(pair.sender, pair.receiver): pair for pair in network.pairs}
-    for sender, receiver in _ways(plan, network.name, spec.sender, spec.receiver):
+    # Conditions are IPv4's: who has no such address has none.
+    members = Ways(plan).members(network.name)
+    for sender, receiver in _ways(members, spec.sender, spec.receiver):
         pair = pairs.get((sender, receiver))
         if pair is None and spec.receiver is None:
             continue  # It is as the attachment says, and that has changed.

@@ -64,14 +64,24 @@ def _passages(
     if isinstance(spec, BlockFault):
         yield from _to_ports(plan, known, spec, off)
         return
-    ways: Iterable[tuple[str, str]] = cut_ways(plan, spec)
+    every: Iterator[Passage] = (
+        item
+        for sender, receiver in cut_ways(plan, spec)
+        if {sender, receiver}.isdisjoint(off)
+        for item in _passage(plan, known, spec.network, sender, receiver, PORT)
+    )
     if isinstance(spec, CutFault) and spec.sender is None:
-        # One rule for whoever sends: one sender shows it, another one for each receiver.
-        ways = {receiver: sender for sender, receiver in ways if sender not in off}.items()
-        ways = [(sender, receiver) for receiver, sender in ways]
-    for sender, receiver in ways:
-        if {sender, receiver}.isdisjoint(off):
-            yield from _passage(plan, known, spec.network, sender, receiver, PORT)
+        every = _one_to_each(every)
+    yield from every
+
+
+def _one_to_each(some: Iterable[Passage]) -> Iterator[Passage]:
+    """One rule for whoever sends: one sender shows it, at each address and port."""
+    shown = set()
+    for item in some:
+        if (item.target, item.port) not in shown:
+            shown.add((item.target, item.port))
+            yield item
 
 
 def _to_ports(plan: Plan, known: Ways, spec: BlockFault, off: frozenset[str]) -> Iterator[Passage]:
@@ -86,30 +96,37 @@ def _to_ports(plan: Plan, known: Ways, spec: BlockFault, off: frozenset[str]) ->
             and spec.sender in (None, host.name)
             and any(nic.network == item.network and nic.up for nic in host.attachments)
         ]
-        for peer in peers[:1]:
-            for first, _ in spec.ports:
-                yield from _passage(plan, known, item.network, peer, target.name, first)
+        yield from _one_to_each(
+            passage
+            for peer in peers
+            for first, _ in spec.ports
+            for passage in _passage(plan, known, item.network, peer, target.name, first)
+        )
 
 
 def _passage(  # noqa: PLR0917 - a way is so much
     plan: Plan, known: Ways, network: str, sender: str, receiver: str, port: int
 ) -> Iterator[Passage]:
+    """By each family: what keeps one out may let the other in."""
     source, target = plan.host(sender).on(network), plan.host(receiver).on(network)
+    if not (source.up and target.up):
+        return
     pairs = [
         (one.ip, other.ip)
         for one in source.addresses
         for other in target.addresses
         if one.version == other.version
     ]
-    if source.up and target.up and pairs:
+    for one, other in pairs:
         yield Passage(
             sender,
             receiver,
-            str(pairs[0][0]),
-            str(pairs[0][1]),
+            str(one),
+            str(other),
             port,
             open=not barred(plan, network, sender, receiver, port),
-            lossy=known.way(network, sender, receiver).link.loss is not None,
+            # Nothing is lost of IPv6: a network that has it has no such conditions.
+            lossy=one.version == 4 and known.way(network, sender, receiver).link.loss is not None,
         )
 
 
