@@ -250,6 +250,10 @@ faults:
 checks:
   - exit: {process: hold, signal: KILL}
   - exit: {process: short}
+  - time: {from: {host: c, log: '"sent".* 20\\b'}, to: line.applied, within: 60s}
+  - time: {from: {process: short, state: exited}, to: exit.applied, within: 60s}
+  - time: {from: {process: talk, value: sent, is: ">= 80"}, to: bytes.applied, within: 60s}
+  - time: {from: {process: talk, value: sent, is: ">= 150"}, to: value.applied, within: 60s}
 """
 )  # fmt: skip
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-pytestmark = pytest.mark.docker  # Its hosts are apart in this way, and so limited.
-
 OUTSIDE = "203.0.113.1"
 """Of a range that belongs to nobody: a packet for it is not answered, but may be on its way."""
 
@@ -165,6 +163,7 @@ def test_the_machine_and_what_is_beyond_it_are_out_of_reach(
     assert left_behind(done.result["id"]) == []
 
 
+@pytest.mark.docker  # Without it there is no way out to ask for.
 def test_where_the_scenario_asks_for_a_way_out_the_same_attempt_finds_it(
     fedtest: CommandLine, port: int
 ) -> None:

@@ -53,13 +53,14 @@ def verdict(runs: Path, name: str) -> tuple[str, list[bool], list[int | None]]:
     return result["verdict"], checks, [item["status"] for item in result["processes"]]
 
 
-@pytest.mark.docker
-def test_eight_runs_at_once_give_the_verdicts_they_give_alone(tmp_path: Path) -> None:
+def test_eight_runs_at_once_give_the_verdicts_they_give_alone(
+    tmp_path: Path, engine_name: str
+) -> None:
     alone = {}
     for kind, scenario in LIKE_NO_OTHER.items():
         directory = tmp_path / kind
         directory.mkdir()
-        command = CommandLine(directory, "docker")
+        command = CommandLine(directory, engine_name)
         text = scenario.replace("{SUBNET}", "{}").replace("name: neighbour", f"name: {kind}")
         code = command("run", command.scenario(kind, text), "--runs", "alone").code
         alone[kind] = (code, verdict(directory / "alone", kind))
@@ -68,7 +69,7 @@ def test_eight_runs_at_once_give_the_verdicts_they_give_alone(tmp_path: Path) ->
     started = []
     for number in range(2):
         for kind in LIKE_NO_OTHER:
-            command = CommandLine(tmp_path / kind, "docker")
+            command = CommandLine(tmp_path / kind, engine_name)
             runs = f"at-once-{number}"
             process = command.start("run", f"{kind}.yaml", "--runs", runs)
             started.append((kind, command, runs, process))
