@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
 _EACH = 10.0
 _ALL = 30.0
 _MOST = 200
+_COMMAND = 1000
 
 
 def stacks(sessions: Collection[int] | None) -> str:
@@ -47,14 +48,24 @@ def _session(process: Path) -> int | None:
 
 
 def _process(process: Path, end: float) -> str:
-    command = _read(process / "cmdline").replace("\0", " ").strip()
+    command = _shown(_read(process / "cmdline").rstrip("\0").split("\0"))
     stat = _read(process / "stat").rpartition(")")[2].split()
     state = stat[0] if stat else "gone"
     waits = _read(process / "wchan").strip("0\n")
     head = f"process {process.name}, state {state}"
     head += f" (in {waits})" if waits else ""
-    text = f"{head}: {command[:500] or '[no command]'}\n"
+    text = f"{head}: {command or '[no command]'}\n"
     return text + _indented(_python(process, end)) if _runs_python(process) else text
+
+
+def _shown(words: Sequence[str]) -> str:
+    """Whole words, as many as there is room for: half a secret would not be known as one."""
+    length = 0
+    for at, word in enumerate(words):
+        length += len(word) + 1
+        if length > _COMMAND:
+            return " ".join((*words[:at], "..."))
+    return " ".join(words)
 
 
 def _runs_python(process: Path) -> bool:

@@ -98,6 +98,7 @@ HOLD = """
   - sockets: {process: client, local: "${{ nics.data.ip }}", remote: data}
   - sockets: {process: server, listen: {port: 5000, local: "${{ nics.data.ip }}"}}
   - files: {host: b, path: /tmp/model, min: 1B, max: 1kB, match: "(?m)^weights: [0-9]$"}
+  - files: {host: b, path: /tmp/model, sha256: d129b4b463fb5cce63635455b4d866dd07bbd2c1e5c1535cfe59b638ce7422ff}
   - files: {host: a, path: /tmp/model, exists: false}
   - files: {group: pair, path: /etc/hosts, match: "^127.0.0.1"}
   - reach: {from: a, to: b, port: 5000, reachable: false}
@@ -137,6 +138,7 @@ FAIL = """
   - files: {host: b, path: /tmp/model, match: "biases"}
   - files: {host: b, path: /tmp/model, min: 1kB}
   - files: {host: b, path: /tmp/model, max: 1B}
+  - files: {host: b, path: /tmp/model, sha256: "0000000000000000000000000000000000000000000000000000000000000000"}
   - reach: {from: b, to: a, port: 5000}
   - time: {from: {host: a, log: ready}, to: {process: server, state: exited}, within: 500ms}
   - time: {from: {process: client, log: closing}, to: {process: doomed, state: exited}, within: 9s}
@@ -162,9 +164,24 @@ def test_checks_that_hold(fedtest: CommandLine) -> None:
 
 
 def test_checks_that_do_not_hold_are_noticed_and_explained(fedtest: CommandLine) -> None:
-    found = checked(fedtest, FAIL, 1)
+    done = fedtest("run", fedtest.scenario("checks", HOSTS + FAIL))
+    assert done.code == 1, done.out + done.err
+    found = done.result["checks"][: FAIL.count("\n  - ")]
     assert [check for check in found if check["passed"]] == []
-    assert all(check["expected"] and check["found"] for check in found)
+    said = " ".join(done.out.split())
+    for check in found:
+        assert check["expected"]
+        assert check["found"]
+        assert all(" ".join(line.split()) in said for line in check["details"])
+    # What was expected, what was found, and the lines of the log around it.
+    for words in (
+        "NO no line of doomed has 'cannot go on' b: 1 line",
+        "b: the first of 1: > cannot go on",
+        'a: the first of 1: > ready fedtest-value {"name": "received"',
+        "a: a line matches, but has n = 1000000",
+        "b reported no unheard-of reported were: rank, same",
+    ):
+        assert words in said
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,21 @@ def test_processes_that_get_no_signal_are_noticed(
     assert "it is not so that each stands still: work on a, work on b" in found
 
 
+@without_docker
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [("pause", "stands still"), ("kill", "is gone"), ("restart", "is gone")],
+)
+def test_signals_that_do_not_arrive_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str, kind: str, said: str
+) -> None:
+    monkeypatch.setattr(machines, "_WAIT", 1.0)
+    engine = open_engine(engine_name)
+    monkeypatch.setattr(engine, "signal", lambda *_: None)
+    found = reason(run(tmp_path, f"{kind}: {{process: work}}, at: 0s", lambda: engine))
+    assert f"it is not so that each {said}: work on a, work on b" in found
+
+
 @docker
 @pytest.mark.parametrize(
     ("fault", "call", "said"),

@@ -15,6 +15,7 @@ from conftest import left_behind
 
 from engine_contract import DEADLINE, Listener, RealEngineContract, shell
 from fedtest.engine.base import ProcessKey
+from fedtest.engine.examine import Examination
 from fedtest.engine.netns.engine import NetnsEngine
 from fedtest.engine.netns.warm_starter import WarmStarter
 from fedtest.plan import ProcessPlan
@@ -207,6 +208,24 @@ class TestWarmEngine(RealEngineContract):
         engine.signal(run, pids, signal.SIGKILL)
         found = [(item.state, item.local_port) for item in sockets if item.session == pids[key]]
         assert found == [("listen", int(listener.text(key)))]
+
+    def test_what_a_warm_process_does_is_told_and_it_goes_on(
+        self, engine: Engine, run: RunTag
+    ) -> None:
+        self.made(engine, run)
+        text = "import time\ndef sleeps_for_long():\n    print('sleeps', flush=True)"
+        written(engine, run, f"{text}\n    time.sleep(600)\nsleeps_for_long()")
+        listener = Listener()
+        key = ProcessKey("a", "p")
+        pids = engine.start(run, [python()], listener, DEADLINE)
+        listener.wait("its first line", lambda: "sleeps" in listener.text(key))
+        told = engine.examine(run, {"a": Examination(stacks=True)}, DEADLINE)["a"].stacks
+        assert f"process {pids[key]}, state S" in told
+        assert "sleeps_for_long (program.py:4)" in told
+        assert key not in listener.status
+        engine.signal(run, pids, signal.SIGKILL)
+        assert listener.wait_exit(key) == 128 + signal.SIGKILL
+        assert engine.cold_starts() == {}
 
     def test_a_warm_process_ends_with_its_host_and_starts_again_in_the_next(
         self, engine: Engine, run: RunTag

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fedtest.engine.base import Engine
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineError, FedtestError, UsageError
+from fedtest.probe import stacks as probe
 from fedtest.run.concealing import Concealing
 from fedtest.run.result import Verdict
 from fedtest.run.secrets import MASK, Secrets
@@ -130,6 +131,20 @@ def test_no_artifact_has_it_and_the_process_has(lab: Lab) -> None:
     told = f"{done.result}"
     assert not [form for form in (*forms(), repr(repr(TOKEN))[2:-2]) if form in told]
     assert done.result.processes[0].values == {"x": MASK}
+
+
+def test_what_is_saved_of_a_process_that_hangs_has_nothing_of_it(lab: Lab) -> None:
+    """Its command is shown up to some length, which is in the middle of the value."""
+    hangs = "import time; print('hangs', flush=True); time.sleep(600)"
+    length = probe._COMMAND - len(f"python3 -c {hangs} ") - 4
+    words = ["python3", "-c", hangs, "x" * length + "${{ secrets.TOKEN }}"]
+    done = lab.run(SCENARIO % (f"{json.dumps(words)}, deadline: 1500ms", ""))
+    assert done.result.verdict is Verdict.FAILED
+    stacks = done.text("hosts/a.stacks.txt")
+    assert hangs in stacks
+    assert "(<string>:1)" in stacks
+    found = everything(lab, done.path)
+    assert not [form for form in (*forms(), TOKEN[:4]) if form in found]
 
 
 def test_no_error_has_it_whoever_raises_it(lab: Lab) -> None:
