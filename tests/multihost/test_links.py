@@ -56,6 +56,14 @@ for place in sys.argv[1:]:
             print(port, sock.recv(12).decode())
     except OSError as error:
         print(port, type(error).__name__)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.settimeout(1)
+        sock.connect((address, int(port)))
+        try:
+            sock.send(b"x")
+            sock.recv(1)
+        except OSError as error:
+            print(port, "by UDP", type(error).__name__)
 """
 
 
@@ -190,7 +198,13 @@ def test_only_the_open_port_is_open_and_something_else_listens_there(
     run = shlex.join(["python3", "-c", CONNECT, *places])
     passed(fedtest, scenario("", run, FIREWALL.replace("OTHERWISE", otherwise)))
     wrong = "23456 HTTP/1.1 400"
-    assert log(fedtest).splitlines() == [wrong, f"23457 {seen}", wrong, "23457 TimeoutError"]
+    said = log(fedtest).splitlines()
+    assert said[::2] == [wrong, f"23457 {seen}", wrong, "23457 TimeoutError"]
+    # Nobody listens there: what is let in is refused by the host itself.
+    refused = "by UDP ConnectionRefusedError"
+    assert said[1] == f"23456 {refused}"
+    assert said[3] == f"23457 by UDP {seen}"
+    assert said[5::2] == [f"23456 {refused}", f"23457 {refused}"]
 
 
 def test_what_only_netem_can_do_ends_the_run_before_anything_is_made(
