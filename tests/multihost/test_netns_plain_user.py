@@ -1,7 +1,5 @@
 """Whole runs as a plain user, who has no rights at all on the machine: by a user namespace."""
 
-
-
 from __future__ import annotations
 
 import os

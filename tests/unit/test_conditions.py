@@ -166,6 +166,22 @@ def test_where_the_engine_knows_that_there_is_no_netem_nothing_is_even_prepared(
     assert pretender.engine.realised == {}
 
 
+@pytest.mark.parametrize("netem", [None, False])
+@pytest.mark.parametrize("key", ["duplicate", "reorder", "corrupt"])
+def test_a_fault_that_only_netem_could_make_is_refused_before_processes(
+    lab: Lab, key: str, *, netem: bool | None
+) -> None:
+    """Where the engine does not know, a host is asked; where it does, not even one is made."""
+    pretender = Pretender()
+    pretender.engine.defects.netem = netem
+    change = f"{{delay: 5ms, {key}: 1%}}"
+    fault = f"faults: [{{link: {{network: data, from: a, to: b, change: {change}}}, at: 10s}}]\n"
+    done = lab.run(SCENARIO.format(link="{}", more="") + fault, pretender.engine)
+    assert_invalid(done, "this kernel has no netem", f"{key} from a to b on data")
+    assert "sch_netem" in done.result.problems[0].remedy
+    assert netem is None or pretender.engine.realised == {}
+
+
 def test_bytes_are_counted_from_after_the_measuring(lab: Lab) -> None:
     pretender = Pretender()
     # Whatever `observe` tells is what it tells after the measuring, too.
