@@ -50,7 +50,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = {name for name in ENGINES if only not in (None, name)}
     left = [item for item in items if not others & {mark.name for mark in item.iter_markers()}]
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
-    items[:] = left
+    # Those that have the machine for themselves come last: until then no worker waits for it.
+    items[:] = sorted(left, key=lambda item: item.get_closest_marker("alone") is not None)
 
 
 @pytest.fixture
