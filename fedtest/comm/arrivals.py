@@ -18,7 +18,7 @@ from fedtest.comm.errors import (
 from fedtest.comm.inbox import Inbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import torch
 
@@ -66,9 +66,13 @@ class Arrivals:
 
     # What callers do.
 
-    def receive(self, src: int | None, seconds: float) -> Received:
-        """The next package from `src`, or from any rank. Raises PeerError or PackageError."""
-        deadline = time.monotonic() + seconds
+    def receive(self, src: int | None, seconds: float, deadline: float | None = None) -> Received:
+        """The next package from `src`, or from any rank. Raises PeerError or PackageError.
+
+        `deadline` is that of a call of `seconds` that has begun before.
+        """
+        if deadline is None:
+            deadline = time.monotonic() + seconds
         if src is not None and src not in self._inboxes:
             raise ArgumentError(f"src={src}: this is rank {self.rank} of {len(self._inboxes) + 1}")
         if not self._inboxes:
@@ -91,6 +95,14 @@ class Arrivals:
         if isinstance(item, PackageError):
             raise item
         return item
+
+    def put_back(self, received: Sequence[Received]) -> None:
+        """They are the next of their ranks again."""
+        with self.lock:
+            for item in reversed(received):
+                inbox = self._inboxes[item.sender]
+                inbox.ready.appendleft(item)
+                self._queue(inbox, item.volume)
 
     def hand_over(self, take: Callable[[Received], bool]) -> bool:
         """From now on `take` is called with each package, in the thread that has read it.
@@ -213,8 +225,10 @@ class Arrivals:
         if inbox.failure is not None:
             return
         inbox.ready.append(item)
-        if not isinstance(item, PackageError):
-            inbox.ready_bytes += item.volume
+        self._queue(inbox, 0 if isinstance(item, PackageError) else item.volume)
+
+    def _queue(self, inbox: Inbox, volume: int) -> None:
+        inbox.ready_bytes += volume
         if not inbox.queued:
             inbox.queued = True
             self._order.append(inbox)

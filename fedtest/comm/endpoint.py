@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from datetime import timedelta
@@ -10,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fedtest.comm.arrivals import Arrivals
-from fedtest.comm.errors import ArgumentError, NotConnected, PeerError, PeerLost, one_line
+from fedtest.comm.errors import (
+    ArgumentError,
+    CommError,
+    NotConnected,
+    PeerError,
+    PeerLost,
+    one_line,
+)
 from fedtest.comm.heartbeat import Heartbeat
 from fedtest.comm.memory import Memory
 from fedtest.comm.outbox import Outbox
@@ -25,7 +33,9 @@ if TYPE_CHECKING:
 _VERDICT = 2.0  # seconds for the heartbeat to tell a farewell from a death
 _GRACE = 1.0  # seconds for what a dead rank had sent to be read
 _CLOSING = 2.0  # seconds for threads to end when Gloo lets go of them
-_NO_TAG = 0x7FEDBEA7  # nothing is ever sent with it
+# Nothing is ever sent with it. Torch takes a tag modulo the number of interfaces to choose one of
+# several; this is a multiple of all to 16, so its interface is the first, which TAG has as well.
+_NO_TAG = 2900 * 720720
 
 
 class Endpoint:
@@ -48,6 +58,7 @@ class Endpoint:
         self.memory = Memory()
         self.lost: dict[int, PeerLost] = {}
         self.closed = False
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._outboxes: dict[int, Outbox] = {}
         self._short = short  # ranks that take the short form of a package
@@ -62,6 +73,11 @@ class Endpoint:
             explain=self._explain,
         )
 
+    @property
+    def forked(self) -> bool:
+        """Whether this is a fork of the process that joined: the connections are not its own."""
+        return os.getpid() != self._process
+
     def send(
         self, outgoing: Outgoing, destinations: Sequence[int], seconds: float, done: list[int]
     ) -> None:
@@ -71,6 +87,7 @@ class Endpoint:
         Raises the first PeerError after the last destination has been tried,
         with a note of the others.
         """
+        self._check_process()
         deadline = time.monotonic() + seconds
         errors: list[PeerError] = []
         posted = []
@@ -102,7 +119,26 @@ class Endpoint:
 
     def receive(self, src: int | None, seconds: float) -> Received:
         """The next package from `src` or any rank. Raises PeerError or PackageError."""
+        self._check_process()
         return self._arrivals.receive(src, seconds)
+
+    def receive_each(self, sources: Sequence[int], seconds: float) -> list[Received]:
+        """The next package from each of `sources`: all of them within `seconds`, or none is taken.
+
+        Raises PeerError or PackageError.
+        """
+        self._check_process()
+        deadline = time.monotonic() + seconds
+        received: list[Received] = []
+        try:
+            for src in sources:
+                received.append(  # noqa: PERF401 - what has come counts when one raises
+                    self._arrivals.receive(src, seconds, deadline)
+                )
+        except CommError:
+            self._arrivals.put_back(received)
+            raise
+        return received
 
     def close(self, seconds: float) -> None:
         """Wait until what is under way has left, then end all threads and connections.
@@ -156,6 +192,12 @@ class Endpoint:
         deadline = time.monotonic() + _CLOSING
         for thread in self._arrivals.waiting():
             thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _check_process(self) -> None:
+        if self.forked:
+            raise ArgumentError(
+                "this process is a fork of the one that joined the group, which alone can use it"
+            )
 
     def _outbox(self, peer: int) -> Outbox:
         if not 0 <= peer < self.size or peer == self.rank:

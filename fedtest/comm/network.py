@@ -45,11 +45,14 @@ class DistNetwork:
                   FedLab's the time-out counts
     `strict`      refuse tensors that would lose something by taking the dtype
                   of the first one
-    `max_package_bytes` the largest content that is sent or received
+    `max_package_bytes` the largest content, in bytes, that is sent or received
+
+    Raises ArgumentError for a rank, port, time-out or backend that cannot be.
 
     One process can be in one group at a time. A sender thread and a receiver
     thread on one network are safe, so are several senders. Two receives at
-    once must be from two different ranks, or the second raises ArgumentError.
+    once must be from two different ranks, or the second raises ArgumentError;
+    so does any call in a fork of the process.
 
     A send of at most 1 MiB returns when the package is under way, up to 16 MiB
     to each rank; a larger one when it is taken, and until then the tensor must
@@ -98,7 +101,7 @@ class DistNetwork:
         self._counting: Any = None
         self._at_exit: Finalize | None = None
 
-    def init_network_connection(self) -> None:
+    def init_network_connection(self, timeout: float | None = None) -> None:
         """Join the group; returns when all ranks have. Raises JoinError."""
         if self._endpoint is not None:
             raise JoinError("this network is connected already")
@@ -108,7 +111,7 @@ class DistNetwork:
                 self.world_size,
                 self.rank,
                 self.ethernet,
-                self.timeout,
+                self._time(timeout),
                 heartbeat=self.heartbeat > 0,
             )
         )
@@ -141,6 +144,8 @@ class DistNetwork:
             return
         if self._at_exit is not None:
             self._at_exit.cancel()
+        if endpoint.forked:
+            return  # and the group is left to whose it is
         group = endpoint.group
         try:
             endpoint.close(self._time(timeout))
@@ -167,7 +172,8 @@ class DistNetwork:
     ) -> None:
         """Send a tensor, a list or tuple of tensors, or none, to rank `dst`.
 
-        All take the first one's dtype. `count` adds the bytes of content to
+        Of any shapes, and of the dtypes in DTYPES; all take the first one's.
+        `count` adds the bytes of content to
         `send_volume_intotal`. Everything is checked before the first byte goes
         out. Raises PackageError, PeerError, ArgumentError.
         """
@@ -199,7 +205,8 @@ class DistNetwork:
         """Send the same to all ranks of `dst` at once (default: all others); itself is left out.
 
         If some cannot be reached, the others still get it; then the first
-        error is raised, with notes of the others.
+        error is raised, with notes of the others. `timeout` is for all
+        together. Raises PackageError, PeerError, ArgumentError.
         """
         self._send(content, message_code, self._others(dst, "dst"), count, timeout)
 
@@ -210,8 +217,17 @@ class DistNetwork:
         *,
         timeout: float | None = None,
     ) -> tuple[list[int], list[MessageCode], list[list[torch.Tensor] | None]]:
-        """A package from each rank of `src` (default: all others), in that order: three lists."""
-        received = [self._receive(rank, count, timeout) for rank in self._others(src, "src")]
+        """A package from each rank of `src` (default: all others), in that order.
+
+        Three lists: senders' ranks, message codes, and tensors as `recv` has
+        them. `timeout` is for all together. If a package does not come, or is
+        none, the others' are there for the next call. Raises PackageError,
+        PeerError, ArgumentError.
+        """
+        received = self._connected().receive_each(self._others(src, "src"), self._time(timeout))
+        if count:
+            with self._counting:
+                self.recv_volume_intotal += sum(each.volume for each in received)
         return (
             [each.sender for each in received],
             [each.code for each in received],

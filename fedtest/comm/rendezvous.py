@@ -106,7 +106,7 @@ def join(request: Request) -> Joined:
 def _gloo_interface(ethernet: str | None) -> Iterator[None]:
     """The variable that Gloo reads is `ethernet`, for as long as it reads it."""
     before = os.environ.get(interfaces.VARIABLE)
-    if ethernet is None:
+    if not ethernet:
         yield
         return
     if before not in (None, "", ethernet):
@@ -189,7 +189,9 @@ class _Attempt:
             world_size=request.world_size,
             timeout=timedelta(seconds=request.timeout),
         )
-        address = next(iter(interfaces.listening() - before), (self.address, 0))[0]
+        found = {place for place, _ in interfaces.listening() - before}
+        # Of several interfaces Gloo listens on each; packages go over the first.
+        address = self.address if self.address in found or not found else min(found)
         try:
             # Everybody is in the group, so all of ours have registered before.
             members = self._members()

@@ -107,14 +107,15 @@ def coercion(network: DistNetwork) -> int:
     warned = refused = arrived = 0
     for first in DTYPES:
         for then in DTYPES:
+            value = torch.tensor([1.75 if then.is_floating_point else 300]).to(then)
+            content = [torch.zeros(1, dtype=first), value]
             if network.rank == 1:
                 _, _, tensors = network.recv(src=0)
                 what = [(str(t.dtype).removeprefix("torch."), t.tolist()) for t in tensors or ()]
                 print(f"arrived {what}")
-                arrived += all(t.dtype is first for t in tensors or ())
+                due = [tensor.to(first) for tensor in content]
+                arrived += what == [(str(first).removeprefix("torch."), t.tolist()) for t in due]
                 continue
-            value = torch.tensor([1.75 if then.is_floating_point else 300]).to(then)
-            content = [torch.zeros(1, dtype=first), value]
             with warnings.catch_warnings(record=True) as told:
                 warnings.simplefilter("always")
                 network.send(content, dst=1)

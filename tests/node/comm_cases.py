@@ -282,6 +282,7 @@ def refusals(here: Here) -> Any:
             (zeros(1 << 15), 0, 1),
             ([zeros(1)] * (1 << 21), 0, 1),
             (zeros([1] * 65), 0, 1),
+            (torch.empty(1 << 31, 0), 0, 1),
             (zeros(1), 0, 0),
             (zeros(1), 0, 2),
             (zeros(1), 0, -1),
@@ -334,13 +335,15 @@ def sent_tensor_may_change(here: Here) -> Any:
     """A small send is under way when it returns; the tensor may change then."""
     with here.network() as network:
         if here.rank == 0:
-            tensor = torch.ones(1000)
+            for _ in range(70):  # more than are read ahead
+                network.send(dst=1)
+            tensor = torch.ones(100_000)
             network.send(tensor, dst=1)
             tensor.zero_()
             network.send(dst=1)
             return None
         here.wait()
-        return network.recv(0)[2][0].sum().item()
+        return [network.recv(0) for _ in range(71)][-1][2][0].sum().item()
 
 
 def reopened(here: Here) -> Any:

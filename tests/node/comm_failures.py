@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -134,12 +136,18 @@ def raw(here: Here, messages: list[tuple[list[int], str]]) -> Any:
         here.wait()  # until 0 has seen what it wants: sends may never be taken
         del works
         os.kill(os.getpid(), signal.SIGKILL)
+    before = address_space("VmSize")
     found = failure(lambda: network.recv(1, timeout=3.0))
     again = failure(lambda: network.recv(1, timeout=1.0))
-    peak = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
-    here.say((found, again, peak))
+    here.say((found, again, address_space("VmPeak") - before))
     network.close_network_connection()
     return None
+
+
+def address_space(kind: str) -> int:
+    """kB that are allocated, whether they have been used or not: VmSize now, VmPeak the most."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.partition(f"{kind}:")[2].split()[0])
 
 
 def joins(here: Here, options: dict[str, Any], only: list[int]) -> Any:
@@ -147,10 +155,16 @@ def joins(here: Here, options: dict[str, Any], only: list[int]) -> Any:
     if here.rank not in only:
         return None
     network = here.network(**{"ethernet": None, **options})
+    heard: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage())
+    logging.getLogger("fedtest.comm").addHandler(handler)
     found = failure(network.init_network_connection)
     network.close_network_connection()
     found["variable"] = os.environ.get(interfaces.VARIABLE)
     found["interface"] = network.interface
+    found["warned"] = heard
+    found["left"] = [t.name for t in threading.enumerate() if t.name.startswith("fedtest.comm")]
     return found
 
 

@@ -21,6 +21,7 @@ _context = multiprocessing.get_context("forkserver")
 _PRELOADED = [
     "torch",
     "torch.distributed",
+    "comm_calls",
     "comm_cases",
     "comm_failures",
     "hier_cases",

@@ -1,5 +1,6 @@
 """Becoming a member: by which interface, and what is said when it does not work."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,26 @@ def test_the_argument_wins_over_the_variable(ranks: Run) -> None:
     for found in running.results():
         assert found["kind"] is None
         assert found["variable"] == "nosuch0"
+        assert found["warned"] == ["ethernet='lo' is used, not GLOO_SOCKET_IFNAME='nosuch0'"]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_of_several_interfaces_the_first_has_the_packages(ranks: Run, first: bool) -> None:
+    there = [name for name, found in interfaces.addresses().items() if found and name != "lo"]
+    if not there:
+        pytest.skip("only `lo` has an address here")
+    names = ["lo", there[0]] if first else [there[0], "lo"]
+    for found in ranks(cases.joins, 2, {"ethernet": ",".join(names)}, [0, 1]).results():
+        assert found["kind"] is None
+        assert found["interface"] == names[0]
+        assert found["left"] == []  # a thread of ours would end the process with an abort
+
+
+def test_an_empty_name_is_none(ranks: Run) -> None:
+    running = ranks(cases.joins, 2, {"ethernet": ""}, [0, 1], GLOO_SOCKET_IFNAME="lo")
+    for found in running.results():
+        assert found["kind"] is None
+        assert (found["interface"], found["variable"], found["warned"]) == ("lo", "lo", [])
 
 
 def test_the_variable_counts_without_the_argument(ranks: Run) -> None:
@@ -53,6 +74,7 @@ def test_who_has_joined_and_who_is_missing_is_said(
         assert found["kind"] == "RendezvousTimeout"
         assert found["took"] < 8.0
         assert found["missing"] == missing
+        assert found["joined"] == tuple(only)
         assert f"missing: rank {', '.join(map(str, missing))}" in found["text"] or rank == 1
 
 
@@ -96,6 +118,7 @@ def test_a_port_that_is_taken_is_said_and_a_silent_listener_waited_for_only_so_l
 ) -> None:
     taken, silent = ranks(cases.port_is_taken, 2).results()
     assert taken["kind"] == "PortTaken"
+    assert re.search("(?i)address already in use", taken["text"])  # torch's own words
     assert silent["kind"] == "RendezvousTimeout"
     assert silent["missing"] == (0,)
     assert silent["took"] < 6.0
