@@ -60,49 +60,44 @@ class Arrivals:
         self._order: deque[Inbox] = deque()  # those with a package, each once
         self._news: deque[Inbox] = deque()  # failed, and nobody was told yet
         self._receiving: set[int | None] = set()
+        self._held = 0  # packages that a receive from several has, and may put back
         if ahead:
             for inbox in self._inboxes.values():
                 inbox.start()
 
     # What callers do.
 
-    def receive(self, src: int | None, seconds: float, deadline: float | None = None) -> Received:
-        """The next package from `src`, or from any rank. Raises PeerError or PackageError.
+    def receive(self, src: int | None, seconds: float) -> Received:
+        """The next package from `src`, or from any rank. Raises PeerError or PackageError."""
+        return self.receive_each([src], seconds)[0]
 
-        `deadline` is that of a call of `seconds` that has begun before.
+    def receive_each(self, sources: Sequence[int | None], seconds: float) -> list[Received]:
+        """The next package from each of `sources`: all of them within `seconds`, or none is taken.
+
+        Raises PeerError or PackageError.
         """
-        if deadline is None:
-            deadline = time.monotonic() + seconds
-        if src is not None and src not in self._inboxes:
-            raise ArgumentError(f"src={src}: this is rank {self.rank} of {len(self._inboxes) + 1}")
-        if not self._inboxes:
+        deadline = time.monotonic() + seconds
+        for src in sources:
+            if src is not None and src not in self._inboxes:
+                size = len(self._inboxes) + 1
+                raise ArgumentError(f"src={src}: this is rank {self.rank} of {size}")
+        if sources and not self._inboxes:
             raise ArgumentError("there is no other rank to receive from")
+        received: list[Received] = []
         with self.lock:
-            self._claim(src)
+            claimed = set(sources)
+            self._claim(claimed)
             try:
-                while True:
-                    if self.closing:
-                        raise NotConnected("the network is closed")
-                    item = self._take(src)
-                    if item is not None:
-                        break
-                    left = deadline - time.monotonic()
-                    if left <= 0:
-                        raise self._timeout(src, seconds)
-                    self._arrived.wait(left)
+                for src in sources:
+                    received.append(self._next(src, seconds, deadline))
+                    self._held += 1
+            except BaseException:
+                self._put_back(received)
+                raise
             finally:
-                self._receiving.discard(src)
-        if isinstance(item, PackageError):
-            raise item
-        return item
-
-    def put_back(self, received: Sequence[Received]) -> None:
-        """They are the next of their ranks again."""
-        with self.lock:
-            for item in reversed(received):
-                inbox = self._inboxes[item.sender]
-                inbox.ready.appendleft(item)
-                self._queue(inbox, item.volume)
+                self._held -= len(received)
+                self._receiving -= claimed
+        return received
 
     def hand_over(self, take: Callable[[Received], bool]) -> bool:
         """From now on `take` is called with each package, in the thread that has read it.
@@ -113,7 +108,7 @@ class Arrivals:
         be received first, so that none overtakes another; then nothing is changed.
         """
         with self.lock:
-            if any(inbox.ready for inbox in self._inboxes.values()):
+            if self._held or any(inbox.ready for inbox in self._inboxes.values()):
                 return False
             self.take = take
             return True
@@ -188,14 +183,37 @@ class Arrivals:
 
     # Under the lock.
 
-    def _claim(self, src: int | None) -> None:
-        if src in self._receiving or None in self._receiving or (src is None and self._receiving):
+    def _claim(self, sources: set[int | None]) -> None:
+        any_rank = None in self._receiving or None in sources
+        if sources & self._receiving or (any_rank and sources and self._receiving):
             ranks = ", ".join("any rank" if r is None else f"rank {r}" for r in self._receiving)
             raise ArgumentError(
                 f"another thread is receiving from {ranks}: "
                 "two receives at once must be from two ranks"
             )
-        self._receiving.add(src)
+        self._receiving |= sources
+
+    def _next(self, src: int | None, seconds: float, deadline: float) -> Received:
+        """What `src` sent, as soon as it is there; `deadline` is that of a call of `seconds`."""
+        while True:
+            if self.closing:
+                raise NotConnected("the network is closed")
+            item = self._take(src)
+            if isinstance(item, PackageError):
+                raise item
+            if item is not None:
+                return item
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._timeout(src, seconds)
+            self._arrived.wait(left)
+
+    def _put_back(self, received: Sequence[Received]) -> None:
+        """They are the next of their ranks again."""
+        for item in reversed(received):
+            inbox = self._inboxes[item.sender]
+            inbox.ready.appendleft(item)
+            self._queue(inbox, item.volume)
 
     def _take(self, src: int | None) -> Received | PackageError | None:
         inboxes = list(self._inboxes.values()) if src is None else [self._inboxes[src]]

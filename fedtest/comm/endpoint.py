@@ -13,7 +13,6 @@ import torch
 from fedtest.comm.arrivals import Arrivals
 from fedtest.comm.errors import (
     ArgumentError,
-    CommError,
     NotConnected,
     PeerError,
     PeerLost,
@@ -87,7 +86,7 @@ class Endpoint:
         Raises the first PeerError after the last destination has been tried,
         with a note of the others.
         """
-        self._check_process()
+        self.check_process()
         deadline = time.monotonic() + seconds
         errors: list[PeerError] = []
         posted = []
@@ -119,26 +118,13 @@ class Endpoint:
 
     def receive(self, src: int | None, seconds: float) -> Received:
         """The next package from `src` or any rank. Raises PeerError or PackageError."""
-        self._check_process()
+        self.check_process()
         return self._arrivals.receive(src, seconds)
 
     def receive_each(self, sources: Sequence[int], seconds: float) -> list[Received]:
-        """The next package from each of `sources`: all of them within `seconds`, or none is taken.
-
-        Raises PeerError or PackageError.
-        """
-        self._check_process()
-        deadline = time.monotonic() + seconds
-        received: list[Received] = []
-        try:
-            for src in sources:
-                received.append(  # noqa: PERF401 - what has come counts when one raises
-                    self._arrivals.receive(src, seconds, deadline)
-                )
-        except CommError:
-            self._arrivals.put_back(received)
-            raise
-        return received
+        """See Arrivals."""
+        self.check_process()
+        return self._arrivals.receive_each(sources, seconds)
 
     def close(self, seconds: float) -> None:
         """Wait until what is under way has left, then end all threads and connections.
@@ -193,7 +179,8 @@ class Endpoint:
         for thread in self._arrivals.waiting():
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _check_process(self) -> None:
+    def check_process(self) -> None:
+        """Raises ArgumentError in a fork."""
         if self.forked:
             raise ArgumentError(
                 "this process is a fork of the one that joined the group, which alone can use it"

@@ -104,6 +104,7 @@ class DistNetwork:
     def init_network_connection(self, timeout: float | None = None) -> None:
         """Join the group; returns when all ranks have. Raises JoinError."""
         if self._endpoint is not None:
+            self._endpoint.check_process()
             raise JoinError("this network is connected already")
         joined = join(
             Request(
@@ -307,7 +308,7 @@ class DistNetwork:
         try:
             endpoint.send(ready, destinations, self._time(timeout), done)
         finally:
-            if count:
+            if count and done:
                 with self._counting:
                     self.send_volume_intotal += ready.volume * len(done)
 
@@ -330,6 +331,7 @@ class DistNetwork:
             if self._closed:
                 raise NotConnected("the network is closed")
             raise NotConnected("not connected: call init_network_connection() first")
+        self._endpoint.check_process()
         return self._endpoint
 
     def _time(self, timeout: float | None) -> float:

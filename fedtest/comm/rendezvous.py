@@ -190,7 +190,8 @@ class _Attempt:
             timeout=timedelta(seconds=request.timeout),
         )
         found = {place for place, _ in interfaces.listening() - before}
-        # Of several interfaces Gloo listens on each; packages go over the first.
+        # Of several interfaces Gloo listens on each; packages go over the first, whose
+        # address is ours.
         address = self.address if self.address in found or not found else min(found)
         try:
             # Everybody is in the group, so all of ours have registered before.

@@ -86,9 +86,9 @@ done
 # Host c speaks with nobody: who has never sent it anything must be measured all the same.
 FAULTS = """
 faults:
-  - {cut: {network: data}, id: cut, when: {process: ping, log: '6[.]'}, at: 1s, for: 3s}
-  - {cut: {network: data, from: a, to: b}, id: directed, when: cut.healed, at: 2s, for: 3s}
-  - {interface: {host: a, network: data, down: true}, id: down, when: directed.healed, at: 2s, for: 3s}
+  - {cut: {network: data}, id: cut, when: {process: ping, log: '6[.]'}, at: 1s, for: 5s}
+  - {cut: {network: data, from: a, to: b}, id: directed, when: cut.healed, at: 2s, for: 5s}
+  - {interface: {host: a, network: data, down: true}, id: down, when: directed.healed, at: 2s, for: 5s}
   - {block: {host: b, ports: [7000], from: c}, id: block, when: cut.healed, for: 1s}
 """
 

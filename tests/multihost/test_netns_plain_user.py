@@ -23,7 +23,10 @@ deadline: 120s
 networks: {mgmt: {}, data: {link: {rate: 100mbit, delay: 5ms, loss: 1%, probe: false}}}
 hosts:
   a: {nics: {mgmt: mgmt0, data: eth0}, tmpfs: {/scratch: 2MB}}
-  b: {nics: {mgmt: mgmt0, data: ib0}, firewall: {accept: [23456], networks: [mgmt]}}
+  b:
+    nics: {mgmt: mgmt0, data: ib0}
+    firewall: {accept: [23456], networks: [mgmt]}
+    ports_in_use: [23456, 23457]
 processes:
   work: {hosts: [b], run: sleep 120}
   ping: {hosts: [a], run: "ping -U -c 3 -i 0.3 -q ${{ hosts.b.nics.data.ip }}; echo hi > /tmp/file"}
@@ -40,7 +43,8 @@ checks:
   - bytes: {host: a, network: data, direction: tx, peer: b, min: 200B}
   - log: {process: ping, match: "min/avg/max.* = (?P<ms>[0-9]+)", where: {ms: ">= 9"}}
   - files: {host: a, path: /tmp/file, match: hi}
-  - reach: {from: a, to: b, network: mgmt, port: 23456, reachable: false}
+  - reach: {from: a, to: b, network: mgmt, port: 23456}
+  - reach: {from: a, to: b, network: mgmt, port: 23457, reachable: false}
 """
 LIMITED = """
 fedtest: 1

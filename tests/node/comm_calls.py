@@ -66,12 +66,33 @@ def broadcast_late(here: Here) -> Any:
             here.wait()
             network.send(torch.tensor([20.0]))
             return None
-        late = failure(lambda: network.broadcast_recv(timeout=2.0))
+        late = {"peer": 1}
+        while late["peer"] == 1:  # What rank 1 sent is not there yet.
+            late = failure(lambda: network.broadcast_recv(timeout=2.0))
         counted = network.recv_volume_intotal
         here.say("told")
         ranks, _, contents = network.broadcast_recv()
         found = [content[0][-1].item() for content in contents]
         return late, counted, ranks, found, network.recv(1)[2][0].item()
+
+
+def broadcast_holds(here: Here) -> Any:
+    """Another receive from rank 1 while a broadcast has its package and waits for rank 2."""
+    with here.network() as network:
+        if here.rank:
+            here.wait()
+            network.send(torch.full((1 << 19,), float(here.rank)))
+            here.say("taken")
+            return None
+        found: list[Any] = []
+        thread = threading.Thread(target=lambda: found.append(network.broadcast_recv()))
+        thread.start()
+        here.wait()  # until rank 1's package, which is large, has been taken
+        kind = failure(lambda: network.recv(1, timeout=0.01))["kind"]
+        here.say("tried")
+        thread.join()
+        ranks, _, contents = found[0]
+        return kind, ranks, [content[0][0].item() for content in contents]
 
 
 def closed_while_receiving(here: Here) -> Any:
@@ -82,14 +103,19 @@ def closed_while_receiving(here: Here) -> Any:
         network.close_network_connection()
         return None
     found: list[dict[str, Any]] = []
-    thread = threading.Thread(target=lambda: found.append(failure(network.recv)))
+
+    def receive() -> None:
+        while not found or found[-1]["kind"] == "ArgumentError":  # The other one was first.
+            found.append(failure(network.recv))
+
+    thread = threading.Thread(target=receive)
     thread.start()
     kind = "TransferTimeout"
     while kind == "TransferTimeout":  # until the thread is there
         kind = failure(lambda: network.recv(1, timeout=0.01))["kind"]
     network.close_network_connection()
     thread.join()
-    return kind, found[0]
+    return kind, found[-1]
 
 
 def forked(here: Here) -> Any:
@@ -108,6 +134,8 @@ def forked(here: Here) -> Any:
                     lambda: network.recv(1),
                     network.broadcast_recv,
                     lambda: PackageProcessor.recv_package(src=1),
+                    lambda: network.hand_over(bool),
+                    network.init_network_connection,
                     network.close_network_connection,
                 )
                 os.write(writes, " ".join(str(failure(call)["kind"]) for call in calls).encode())
@@ -129,6 +157,7 @@ def beside_torch(here: Here, ours: int) -> Any:
         network.init_network_connection()
         network.send([torch.ones(2), torch.ones(1)], MessageCode.SetUp, dst=other)
         _, code, content = network.recv(other)
+        here.wait()  # until the other one has sent a header alone
         late = failure(lambda: network.recv(timeout=1.0))
         here.say("told")
         here.wait()  # until the other one is killed
@@ -147,6 +176,7 @@ def beside_torch(here: Here, ours: int) -> Any:
     dist.send(torch.tensor([2, 2, 1, 2], dtype=torch.int32), dst=ours)
     dist.send(torch.tensor([5, 6]), dst=ours)
     dist.send(torch.tensor([other, ours, 3, 2, 3], dtype=torch.int32), dst=ours)
+    here.say("sent")
     here.wait()
     return None
 

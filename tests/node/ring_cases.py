@@ -42,6 +42,7 @@ class Values:
     seed: int
     segment: int = 4 << 20
     small: int = 0
+    smallest: int = 160 << 10
     direct: int | None = None
 
     def of(self, rank: int) -> torch.Tensor:
@@ -106,7 +107,13 @@ def values(group: Group, task: Values) -> Any:
     """The digest of the total's bytes; from rank 0 the total itself, too."""
     exchange = exchanges.make(task.exchange, group)
     if isinstance(exchange, Chunked):
-        exchange = Chunked(group, segment=task.segment, small=task.small, direct=task.direct)
+        exchange = Chunked(
+            group,
+            segment=task.segment,
+            small=task.small,
+            smallest=task.smallest,
+            direct=task.direct,
+        )
     flat = task.of(group.rank)
     exchange.total(flat, "test")
     return digest(flat), flat.tolist() if group.rank == 0 else None

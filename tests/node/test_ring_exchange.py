@@ -55,6 +55,7 @@ def test_every_exchange_adds_up_and_gives_all_ranks_the_same_bits(
         seed=st.integers(0, 1000),
         segment=st.sampled_from([64, 1000, 1 << 14, 1 << 20]),
         small=st.sampled_from([0, 1 << 14, 4 << 20]),
+        smallest=st.sampled_from([64, 1000, 160 << 10]),
         direct=st.sampled_from([None, 0, 1000]),
     )
     def adds_up(length: int, segment: int, **others: Any) -> None:

@@ -26,7 +26,7 @@ each adds them up by itself. For two ranks these are no more bytes than the ring
 in one step instead of two: up to DIRECT_PAIR.
 
 The order of addition is fixed by the position in the values (g0 + g1 + ... from
-the rank after the chunk's number on; in order of ranks when direct). A sum is
+the rank of the chunk's number on; in order of ranks when direct). A sum is
 made once and spread, or made of the same numbers in the same order: the same bits.
 """
 
@@ -53,14 +53,24 @@ SMALLEST = 160 << 10  # bytes
 
 
 class Chunked(Exchange):
-    """Keeps the buffers to receive into. All but the group are for tests."""
+    """Keeps the buffers to receive into: 2 B/N bytes, B/2 with two ranks.
+
+    All but the group are for tests.
+    """
 
     def __init__(
-        self, group: Group, *, segment: int = SEGMENT, small: int = SMALL, direct: int | None = None
+        self,
+        group: Group,
+        *,
+        segment: int = SEGMENT,
+        small: int = SMALL,
+        smallest: int = SMALLEST,
+        direct: int | None = None,
     ) -> None:
         super().__init__(group)
         self._segment = segment
         self._small = small
+        self._smallest = smallest
         few = DIRECT if group.size > 2 else DIRECT_PAIR
         self._few = few if direct is None else direct
         self._buffers: Tensor = torch.empty(0)
@@ -78,7 +88,7 @@ class Chunked(Exchange):
         longest = -(-flat.numel() // size)
         chunk = longest * flat.element_size()
         # Of each chunk, on all ranks alike.
-        several = min(MANY if chunk <= self._small else FEW, chunk // SMALLEST)
+        several = min(MANY if chunk <= self._small else FEW, chunk // self._smallest)
         segments = max(-(-chunk // self._segment), several)
         half = (size - 1) * segments  # transfers of the reduce-scatter, then of the all-gather
         whole = half - segments  # from here on sums are whole
@@ -101,10 +111,8 @@ class Chunked(Exchange):
             while posted < min(2 * half, transfer + segments):
                 slot = None
                 if posted < half:
-                    while not free and sent - len(sends) < transfer:
+                    while not free:  # What the next rank has had before is waited for.
                         self._sent(sends, free, name)
-                    if not free:
-                        break  # The next rank lags behind: rather add up what comes.
                     slot = free.pop()
                 # The sums begin with that of the previous rank.
                 place = part(posted, self.rank - 1)
