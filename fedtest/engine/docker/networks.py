@@ -31,6 +31,9 @@ _MODE = "com.docker.network.bridge.gateway_mode_ipv4"
 _MASQUERADE = "com.docker.network.bridge.enable_ip_masquerade"
 _NO_ADDRESS = "com.docker.network.bridge.inhibit_ipv4"
 """Without an address of its own the machine's end of a bridge is no way into the machine."""
+_TAKEN = ("overlaps with other one", "networks have overlapping")
+"""The engine's words for a subnet that is held: by its address ranges, or by a bridge that is
+still there when its range has been given back already."""
 _POLL = 0.2
 _CALL = 120.0
 
@@ -122,7 +125,7 @@ def _create(client: DockerClient, network: NetworkPlan, run: RunTag) -> None:
                 labels={**labels.of_run(run), labels.NETWORK: network.name},
             )
         except APIError as error:
-            if "overlaps with other one" in explanation(error):
+            if any(words in explanation(error) for words in _TAKEN):
                 raise SubnetTaken(
                     f"making network {network.name}: subnet {network.subnet} is in use",
                     subnet=network.subnet,

@@ -325,7 +325,9 @@ class Zygote:
             # Half a message leaves no way to go on.
             self._process.kill()
             os.close(reader)
-            raise EngineError(f"the warm-start process takes no requests: {error}") from error
+            gone = isinstance(error, ConnectionError)
+            what = "ended" if gone else "takes no requests"
+            raise EngineError(f"the warm-start process {what}: {error}") from error
         except EngineError:
             os.close(reader)
             raise
