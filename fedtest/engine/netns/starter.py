@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from fedtest.engine.netns.channel import Message
     from fedtest.plan import Plan, ProcessPlan
 
+_TRIES = 3
+
 
 @dataclass(frozen=True)
 class HostPlace:
@@ -133,19 +135,27 @@ def begin(
 def speak(
     host: HostPlace, message: Message, files: tuple[int, ...], what: str, end: float
 ) -> socket.socket:
-    """A connection on which the order was given."""
-    try:
-        connection = channel.connect(host.socket, max(end - time.monotonic(), 0.1))
-    except FileNotFoundError as error:
-        raise EngineError(f"{what}: there is no host {host.name}") from error
-    except OSError as error:
-        raise EngineError(f"{what}: host {host.name} is off") from error
-    try:
-        channel.send(connection, message, files)
-    except OSError as error:
-        connection.close()
-        raise EngineError(f"{what}: host {host.name}: {error}") from error
-    return connection
+    """A connection on which the order was given.
+
+    One that was closed before the order was whole is made anew: nothing was done for it.
+    """
+    tries = _TRIES
+    while True:
+        try:
+            connection = channel.connect(host.socket, max(end - time.monotonic(), 0.1))
+        except FileNotFoundError as error:
+            raise EngineError(f"{what}: there is no host {host.name}") from error
+        except OSError as error:
+            raise EngineError(f"{what}: host {host.name} is off") from error
+        tries -= 1
+        try:
+            channel.send(connection, message, files)
+        except OSError as error:
+            connection.close()
+            if not (tries and isinstance(error, ConnectionError)):
+                raise EngineError(f"{what}: host {host.name}: {error}") from error
+        else:
+            return connection
 
 
 def hear(connection: socket.socket, what: str) -> Message:
