@@ -144,17 +144,19 @@ def tops(run: str) -> list[str]:
 def let_all_go_on(run: str) -> None:
     """No process of the run stands still any more. Version 2 ends those that do, too."""
     for top in tops(run):
-        for name in os.listdir(top):
-            with suppress(OSError):  # Another hierarchy, or gone already.
-                _write(f"{top}/{name}/freezer.state", "THAWED")
+        with suppress(FileNotFoundError):
+            for name in os.listdir(top):
+                with suppress(OSError):  # Another hierarchy, or gone already.
+                    _write(f"{top}/{name}/freezer.state", "THAWED")
 
 
 def remove_all(run: str) -> None:
-    """Every group of the run."""
+    """Every group of the run; somebody else may be at it, too."""
     for top in tops(run):
-        for name in os.listdir(top):
-            if os.path.isdir(f"{top}/{name}"):
-                remove(f"{top}/{name}")
+        with suppress(FileNotFoundError):
+            for name in os.listdir(top):
+                if os.path.isdir(f"{top}/{name}"):
+                    remove(f"{top}/{name}")
         remove(top)
 
 
