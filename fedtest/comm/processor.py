@@ -65,6 +65,7 @@ def current() -> Endpoint:
     with _lock:
         group = dist.group.WORLD if dist.is_initialized() else None
         if _endpoint is not None and not _endpoint.closed and _endpoint.group is group:
+            _endpoint.check_process()
             return _endpoint
         if group is None:
             raise NotConnected("not connected: call init_network_connection() first")
