@@ -18,7 +18,7 @@ from fedtest.comm.errors import (
 from fedtest.comm.inbox import Inbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import torch
 
@@ -127,8 +127,7 @@ class Arrivals:
 
     def waiting(self) -> list[threading.Thread]:
         """Threads that wait, for messages that may never come."""
-        threads = (inbox.thread for inbox in self._inboxes.values())
-        return [thread for thread in threads if thread is not None and thread.is_alive()]
+        return alive(inbox.thread for inbox in self._inboxes.values())
 
     # What the threads of the inboxes do.
 
@@ -291,6 +290,10 @@ class Arrivals:
         return TransferTimeout(
             f"receiving from {who}: waited {seconds:g} s for the {part}{more}", peer, seconds, part
         )
+
+
+def alive(threads: Iterable[threading.Thread | None]) -> list[threading.Thread]:
+    return [thread for thread in threads if thread is not None and thread.is_alive()]
 
 
 def _again(error: CommError | None, more: str = "") -> CommError:

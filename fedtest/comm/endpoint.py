@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 from datetime import timedelta
+from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fedtest.comm.arrivals import Arrivals
-from fedtest.comm.errors import ArgumentError, NotConnected, PeerError, PeerLost, one_line
+from fedtest.comm.arrivals import Arrivals, alive
+from fedtest.comm.errors import (
+    ArgumentError,
+    CommError,
+    NotConnected,
+    PeerError,
+    PeerLost,
+    one_line,
+)
 from fedtest.comm.heartbeat import Heartbeat
 from fedtest.comm.memory import Memory
 from fedtest.comm.outbox import Outbox
@@ -22,6 +31,11 @@ if TYPE_CHECKING:
 
     from fedtest.comm.inbox import Received
     from fedtest.comm.outgoing import Outgoing
+
+log = logging.getLogger(__name__)
+
+LEAVING = 5.0
+"""Seconds that the end of a process waits for what is under way."""
 
 _VERDICT = 2.0  # seconds for the heartbeat to tell a farewell from a death
 _GRACE = 1.0  # seconds for what a dead rank had sent to be read
@@ -51,6 +65,7 @@ class Endpoint:
         self.memory = Memory()
         self.lost: dict[int, PeerLost] = {}
         self.closed = False
+        self.ahead = ahead
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._outboxes: dict[int, Outbox] = {}
@@ -65,6 +80,8 @@ class Endpoint:
             memory=self.memory,
             explain=self._explain,
         )
+        # Also at the end of a process of multiprocessing, where atexit is not heard.
+        self._at_exit = Finalize(None, self.leave, exitpriority=10)
 
     @property
     def forked(self) -> bool:
@@ -134,6 +151,7 @@ class Endpoint:
             if self.closed:
                 return
             self.closed = True
+            self._at_exit.cancel()
             outboxes = dict(self._outboxes)
         deadline = time.monotonic() + seconds
         errors = []
@@ -147,7 +165,7 @@ class Endpoint:
         self._arrivals.close()
         if self._heartbeat is not None:
             self._heartbeat.close()
-        self._release()
+        self._release(list(outboxes.values()))
         self.memory.close()
         # With the group goes the store of rank 0, and its port is free for the next.
         outboxes.clear()
@@ -158,15 +176,27 @@ class Endpoint:
                 errors[0].add_note(str(other))
             raise errors[0]
 
-    def _release(self) -> None:
-        """Have Gloo let go of the threads that wait for messages.
+    def leave(self) -> None:
+        """Close as the end of a process does: in short time, and with a warning for an error."""
+        try:
+            self.close(LEAVING)
+        except CommError as error:
+            log.warning("at the end of the process: %s", error)
+
+    def _release(self, outboxes: Sequence[Outbox]) -> None:
+        """Have Gloo let go of the threads that wait for messages, or for theirs to be taken.
 
         It does so when a wait of its own expires: that closes all connections
-        of the group. A thread in the middle of a transfer from a dead rank
-        stays; it does no harm.
+        of the group. A thread that comes out of such a wait while the interpreter
+        ends would abort the process. One in the middle of a transfer from a dead
+        rank stays; it does no harm, for nothing wakes it.
         """
+
+        def waiting() -> list[threading.Thread]:
+            return self._arrivals.waiting() + alive(outbox.thread for outbox in outboxes)
+
         for peer in (peer for peer in range(self.size) if peer != self.rank):
-            if not self._arrivals.waiting():
+            if not waiting():
                 return
             try:
                 work = self.group.recv([torch.empty(1)], peer, _NO_TAG)
@@ -174,7 +204,7 @@ class Endpoint:
             except RuntimeError:
                 continue  # that is what it is for
         deadline = time.monotonic() + _CLOSING
-        for thread in self._arrivals.waiting():
+        for thread in waiting():
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _outbox(self, peer: int) -> Outbox:

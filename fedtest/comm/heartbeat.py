@@ -105,7 +105,7 @@ class Heartbeat:
         self._gone = gone
         self._verdicts: dict[int, str] = {}  # "" after a farewell
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = self._ended = False
         self._selector = selectors.DefaultSelector()
         self._waker, wake = socket.socketpair()
         self._selector.register(wake, selectors.EVENT_READ, None)
@@ -123,9 +123,12 @@ class Heartbeat:
         return peer in self._links
 
     def verdict(self, peer: int, seconds: float) -> str | None:
-        """Why `peer` is gone, "" if it said farewell; None if it seems well for so long."""
+        """Why `peer` is gone, "" if it said farewell; None if it seems well for so long.
+
+        Once this is closed nothing more is heard, and so nothing waited for.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: peer in self._verdicts, seconds)
+            self._changed.wait_for(lambda: peer in self._verdicts or self._ended, seconds)
             return self._verdicts.get(peer)
 
     def close(self) -> None:
@@ -136,6 +139,9 @@ class Heartbeat:
             self._closed = True
         self._waker.close()
         self._thread.join()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
         for link in self._links.values():
             with suppress(OSError):
                 link.send(_FAREWELL)
@@ -144,11 +150,13 @@ class Heartbeat:
         self._selector.close()
 
     def _run(self) -> None:
-        while True:
+        ending = False
+        while not ending:
             for key, _ in self._selector.select():
                 peer = key.data
                 if peer is None:
-                    return
+                    ending = True  # but a farewell that has come is heard
+                    continue
                 verdict = self._look(key.fileobj)  # type: ignore[arg-type]
                 if verdict is None:
                     continue

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any, Self
 
 from torch import distributed as dist
 
 from fedtest.comm import outgoing, processor, wire
-from fedtest.comm.endpoint import Endpoint
+from fedtest.comm.endpoint import LEAVING, Endpoint
 from fedtest.comm.errors import ArgumentError, CommError, JoinError, NotConnected, PeerLost
 from fedtest.comm.rendezvous import Request, join
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 HEARTBEAT = 5.0
-_LEAVING = 5.0  # seconds that the end of a process waits for what is under way
 
 
 class DistNetwork:
@@ -99,7 +97,6 @@ class DistNetwork:
         self._endpoint: Endpoint | None = None
         self._closed = False
         self._counting: Any = None
-        self._at_exit: Finalize | None = None
 
     def init_network_connection(self, timeout: float | None = None) -> None:
         """Join the group; returns when all ranks have. Raises JoinError."""
@@ -129,8 +126,6 @@ class DistNetwork:
         )
         processor.use(self._endpoint)
         self._closed = False
-        # Also at the end of a process of multiprocessing, where atexit is not heard.
-        self._at_exit = Finalize(None, _leave, (self._endpoint,), exitpriority=10)
         log.info("connected: %s, interface %s (%s)", self, joined.interface, joined.address)
 
     def close_network_connection(self, timeout: float | None = None) -> None:
@@ -143,8 +138,6 @@ class DistNetwork:
         self._closed = True
         if endpoint is None:
             return
-        if self._at_exit is not None:
-            self._at_exit.cancel()
         if endpoint.forked:
             return  # and the group is left to whose it is
         group = endpoint.group
@@ -276,7 +269,7 @@ class DistNetwork:
     ) -> None:
         """Close; after an error without a second one."""
         try:
-            self.close_network_connection(min(self.timeout, _LEAVING) if kind else None)
+            self.close_network_connection(min(self.timeout, LEAVING) if kind else None)
         except CommError:
             if kind is None:
                 raise
@@ -342,11 +335,3 @@ def _seconds(timeout: float) -> float:
     if not 0 < timeout <= 366 * 86_400:
         raise ArgumentError(f"timeout={timeout}: seconds, above 0 and at most a year")
     return timeout
-
-
-def _leave(endpoint: Endpoint) -> None:
-    """The process ends without a close."""
-    try:
-        endpoint.close(_LEAVING)
-    except CommError as error:
-        log.warning("at the end of the process: %s", error)

@@ -71,7 +71,7 @@ class Outbox:
         self._idle = False  # that thread has nothing to wait for
         self._posted: deque[Sending] = deque()
         self._bytes = 0
-        self._thread: threading.Thread | None = None
+        self.thread: threading.Thread | None = None  # waits for what is under way
         self._failed = False
         self._closing = False
 
@@ -98,7 +98,7 @@ class Outbox:
             else:
                 self._posted.append(sending)
                 self._bytes += volume
-                if self._thread is None:
+                if self.thread is None:
                     self._start()
                 elif self._idle:
                     self._idle = False
@@ -164,10 +164,10 @@ class Outbox:
             self._changed.wait(left)
 
     def _start(self) -> None:
-        self._thread = threading.Thread(
+        self.thread = threading.Thread(
             target=self._run, name=f"fedtest.comm to {self._peer}", daemon=True
         )
-        self._thread.start()
+        self.thread.start()
 
     def _run(self) -> None:
         while True:

@@ -69,6 +69,8 @@ def current() -> Endpoint:
             return _endpoint
         if group is None:
             raise NotConnected("not connected: call init_network_connection() first")
+        if _endpoint is not None and not _endpoint.ahead:
+            _endpoint.leave()  # it is of a group that is no more
         _endpoint = Endpoint(group, limit=wire.MAX_PACKAGE_BYTES, ahead=False)
         return _endpoint
 

@@ -16,7 +16,7 @@ from comm_ranks import Here, failure
 from torch import distributed as dist
 
 from fedtest import comm
-from fedtest.comm import interfaces, wire
+from fedtest.comm import interfaces, outbox, wire
 from fedtest.comm.outbox import TAG
 
 LARGE = 100_000_000  # elements of float32: more than can be taken before a test reacts
@@ -123,6 +123,38 @@ def ends_without_close(here: Here) -> Any:
     found = [int(network.recv()[2][0][0]) for _ in range(50)]
     network.close_network_connection()
     return found
+
+
+def threads_after(here: Here, how: str) -> Any:
+    """The threads that a close of rank 0 leaves, where they wake slowly as on a busy machine."""
+    network = here.network()
+    network.init_network_connection()
+    here.say("joined")
+    if here.rank == 1:
+        if how != "nothing taken":
+            network.recv()
+            network.close_network_connection()
+        here.say("closed")
+        here.wait()
+        return None
+    at_once = outbox._await
+
+    def slowly(some: list[Any]) -> None:
+        try:
+            at_once(some)
+        finally:
+            time.sleep(0.3)
+
+    outbox._await = slowly
+    large = torch.zeros(1 << 24)
+    if how == "nothing taken":
+        assert failure(lambda: network.send(large, dst=1, timeout=0.2))["kind"]
+    else:
+        network.send(large[:1000], dst=1)
+    if how == "the other one first":
+        here.wait()
+    closing = failure(lambda: network.close_network_connection(0.5))
+    return [each.name for each in threading.enumerate() if "fedtest" in each.name], closing
 
 
 def raw(here: Here, messages: list[tuple[list[int], str]]) -> Any:

@@ -97,6 +97,22 @@ def test_what_was_sent_arrives_though_the_process_ends_without_a_close(ranks: Ru
     assert ranks(cases.ends_without_close, 2).result(0) == list(range(50))
 
 
+@pytest.mark.parametrize("how", ["nothing taken", "all taken", "the other one first"])
+def test_a_close_leaves_no_thread_that_could_meet_the_interpreters_end(
+    ranks: Run, how: str
+) -> None:
+    running = ranks(cases.threads_after, 2, how)
+    assert running.heard(0) == running.heard(1) == "joined"
+    assert running.heard(1) == "closed"
+    running.tell(0)
+    left, closing = running.result(0)
+    assert left == []
+    assert closing["kind"] == ("TransferTimeout" if how == "nothing taken" else None)
+    assert closing["took"] < 1.5  # no wait for who will not answer is waited to its end
+    running.tell(1)
+    assert running.result(1) is None
+
+
 def told(ranks: Run, *messages: tuple[list[int], str]) -> tuple[dict[str, Any], dict[str, Any]]:
     running = ranks(cases.raw, 2, list(messages))
     found, again, allocated = running.heard(0)
