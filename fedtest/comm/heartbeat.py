@@ -150,13 +150,11 @@ class Heartbeat:
         self._selector.close()
 
     def _run(self) -> None:
-        ending = False
-        while not ending:
+        while True:
             for key, _ in self._selector.select():
                 peer = key.data
                 if peer is None:
-                    ending = True  # but a farewell that has come is heard
-                    continue
+                    return
                 verdict = self._look(key.fileobj)  # type: ignore[arg-type]
                 if verdict is None:
                     continue

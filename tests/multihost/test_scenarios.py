@@ -12,7 +12,16 @@ from fedtest.bundle import shipped_scenarios
 from fedtest.scenario.load import load
 
 # What they check has nothing to do with time.
-UNTIMED = {"delivery", "dtype-coercion", "interop-fedlab"}
+UNTIMED = {
+    "delivery",
+    "dtype-coercion",
+    "hierarchical",
+    "hierarchical-aggregate",
+    "hierarchical-fedlab",
+    "hierarchical-three-levels",
+    "interop-fedlab",
+    "ring-without-interface",
+}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import socket
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 from fedtest import comm
 from fedtest.comm import short, wire
+from fedtest.comm.heartbeat import Heartbeat
 
 Run = Callable[..., Ranks]
 SOON = 20.0  # seconds within which a death is noticed, on a busy machine
@@ -95,6 +98,20 @@ def test_a_rank_that_closes_in_order_disturbs_nobody_who_waits_for_others(ranks:
 
 def test_what_was_sent_arrives_though_the_process_ends_without_a_close(ranks: Run) -> None:
     assert ranks(cases.ends_without_close, 2).result(0) == list(range(50))
+
+
+def test_nobody_waits_for_the_verdict_of_a_heartbeat_that_is_closed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        mine, _ = server.accept()
+    beating = Heartbeat({1: mine}, 60.0, lambda *_: None)
+    found: list[str | None] = []
+    waiting = threading.Thread(target=lambda: found.append(beating.verdict(1, DEADLINE)))
+    with theirs:
+        waiting.start()
+        beating.close()
+        waiting.join(SOON)
+    assert found == [None]
 
 
 @pytest.mark.parametrize("how", ["nothing taken", "all taken", "the other one first"])
