@@ -6,6 +6,7 @@ itself by files of /proc and /sys, and `snapshot.parse` reads them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from fedtest.plan_names import DNS_ADDRESS
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 END = "==> end <=="
-PID_PREFIX = b"fedtest-pid "
+TOLD = re.compile(rb"(?:\A|\0)fedtest-pid (\d+)\n")
+"""Where what `WRAPPER` says ends. Before it is the environment, each variable with a NUL."""
 
 _UP = "/dev/shm/.fedtest-up"  # noqa: S108 - a host's own, and new whenever it is started
 
@@ -77,8 +79,12 @@ $1 is the content of /etc/hosts, $2 that of /etc/resolv.conf, empty for what the
 engine puts there; files to print come after them.
 """
 
-WRAPPER = 'printf "fedtest-pid %s\\n" "$$"; exec "$@"'
-"""Starts a command after telling its process id, on standard output, as the first line."""
+WRAPPER = '/bin/cat /proc/self/environ; printf "fedtest-pid %s\\n" "$$"; exec "$@"'
+"""Starts a command after telling, on standard output, its environment and its process id.
+
+A shell sets some variables itself (PWD, IFS), so what it was given is not all that counts. The
+`cat` has what the command will have.
+"""
 
 
 def told_beside(text: str) -> str:

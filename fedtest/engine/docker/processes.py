@@ -18,7 +18,7 @@ from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.frames import Frames
 from fedtest.engine.docker.scripts import run_script
-from fedtest.errors import DeadlineError, EngineError, FedtestError
+from fedtest.errors import DeadlineError, EngineError, FedtestError, NotAsPlanned
 
 if TYPE_CHECKING:
     from fedtest.engine.base import RunTag, Sink
@@ -48,7 +48,26 @@ def start_process(
         stream = client.api.exec_start(execution, socket=True)
     watcher = _Watcher(client, execution, key, Frames(stream), sink)
     threading.Thread(target=watcher.watch, name=str(key), daemon=True).start()
-    return watcher.pid(end)
+    pid = watcher.pid(end)
+    _confirm(key, plan.env, watcher.environment)
+    return pid
+
+
+def _confirm(key: ProcessKey, wanted: tuple[tuple[str, str], ...], told: bytes) -> None:
+    """NotAsPlanned with every variable that the image's shell hands on otherwise."""
+    lines = told.decode("utf-8", "replace").split("\0")
+    found = dict(line.partition("=")[::2] for line in lines)
+    wrong = [
+        f"{name} should be {value!r}, it is {repr(found[name]) if name in found else 'not set'}"
+        for name, value in wanted
+        if found.get(name) != value
+    ]
+    if wrong:
+        raise NotAsPlanned(
+            f"{key}: its environment is not what the scenario says: {'; '.join(wrong)}",
+            remedy="A process is started by its image's /bin/sh, and that sets some variables "
+            "itself. Set them in the command: `run: env NAME=VALUE COMMAND`.",
+        )
 
 
 def signal_processes(
@@ -74,6 +93,8 @@ class _Watcher:
         self._error: FedtestError | None = None
         self._told = threading.Event()
         self._first = bytearray()
+        self.environment = b""
+        """What the process has, once its id is told: NAME=VALUE, with a NUL after each."""
         self._errors = bytearray()
 
     def pid(self, end: float) -> int:
@@ -123,9 +144,11 @@ class _Watcher:
             if self._pid is None:
                 # Order is not kept between the streams: errors may come first.
                 (self._first if stream == "stdout" else self._errors).extend(data)
-                if b"\n" not in self._first:
+                told = inside.TOLD.search(self._first)
+                if told is None:
                     continue
-                self._pid, rest = _told_pid(bytes(self._first), self._key)
+                self.environment = bytes(self._first[: told.start()])
+                self._pid, rest = int(told[1]), bytes(self._first[told.end() :])
                 self._told.set()
                 if self._errors:
                     self._sink.output(self._key, "stderr", bytes(self._errors))
@@ -143,12 +166,3 @@ class _Watcher:
             time.sleep(pause)
             pause = min(pause * 2, _IDLE)
         return int(status["ExitCode"])
-
-
-def _told_pid(first: bytes, key: ProcessKey) -> tuple[int, bytes]:
-    """The id that the wrapper told, and what came behind it."""
-    line, _, rest = first.partition(b"\n")
-    number = line.removeprefix(inside.PID_PREFIX)
-    if number == line or not number.isdigit():
-        raise EngineError(f"{key}: could not be started: {line.decode('utf-8', 'replace')}")
-    return int(number), rest
