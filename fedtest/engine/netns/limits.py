@@ -76,7 +76,8 @@ class Group:
             if (wanted in said) if wanted else (said.strip() == order):
                 return
             if time.monotonic() > end:
-                raise Refused(f"its processes are not {order}: {said.strip()}")
+                whose = f"host {os.path.basename(place)}: its processes"
+                raise Refused(f"{whose} are not {order}: {said.strip()}")
             time.sleep(_POLL)
 
     def remove(self) -> None:
