@@ -101,7 +101,7 @@ class Concealing(Engine):
         return {
             name: replace(
                 item,
-                stacks=self._secrets.mask(item.stacks),
+                stacks=self._secrets.mask_commands(item.stacks),
                 files=self._contents(item.files),
                 whole=self._contents(item.whole),
             )

@@ -28,6 +28,10 @@ MASK = "***"
 SHORTEST = 4
 """Characters; to mask a shorter one would be to mask half of all text."""
 LONGEST = 16 << 10
+_CUT = " ..."
+"""How a command ends of which only the first words are shown (see `fedtest.probe.stacks`)."""
+_COMMAND = 1000
+"""Characters that are shown of a command."""
 
 _T = TypeVar("_T")
 
@@ -43,6 +47,9 @@ class Secrets:
         self._text = re.compile("|".join(map(re.escape, self._forms)) or r"(?!)")
         self._encoded = [form.encode() for form in self._forms]
         self._bytes = re.compile(b"|".join(map(re.escape, self._encoded)) or rb"(?!)")
+        begun = {form for value in values.values() for form in _begun(value)}
+        longest = sorted(begun, key=len, reverse=True)
+        self._cut = re.compile("|".join(map(re.escape, longest)) or r"(?!)")
 
     @classmethod
     def read(cls, scenario: Scenario, environ: Mapping[str, str]) -> Secrets:
@@ -66,6 +73,10 @@ class Secrets:
     def mask(self, text: str) -> str:
         """The text without them."""
         return self._text.sub(MASK, text)
+
+    def mask_commands(self, text: str) -> str:
+        """The same of text with commands, which may be cut between two words of a secret."""
+        return self._cut.sub(MASK + _CUT, self.mask(text))
 
     def mask_bytes(self, data: bytes) -> bytes:
         """The same of bytes."""
@@ -197,9 +208,12 @@ def _value(source: SecretSource, environ: Mapping[str, str]) -> str:
 
 
 def _forms(value: str) -> set[str]:
-    """As it may be written: by itself, line by line, in JSON, in Python, in an address."""
+    """As it may be written: by itself, line by line, in JSON, in Python, in an address.
+
+    And as a shell hands it on that has split it into words.
+    """
     lines = {line for line in value.splitlines() if len(line.strip()) >= SHORTEST}
-    found = {value, *lines}
+    found = {value, *lines, " ".join(value.split())}
     for plain in (value, *lines):
         found |= {
             plain.strip(),
@@ -211,3 +225,16 @@ def _forms(value: str) -> set[str]:
             plain.replace("'", "'\\''"),
         }
     return {form for form in found if len(form) >= SHORTEST}
+
+
+def _begun(value: str) -> set[str]:
+    """Its first words, with nothing behind them: a shell had split it, and a command was cut."""
+    words = value.split()
+    found = set()
+    for count in range(1, len(words)):
+        begun = " ".join(words[:count])
+        if len(begun) > _COMMAND:
+            break
+        if len(begun) >= SHORTEST:
+            found.add(begun + _CUT)
+    return found

@@ -147,6 +147,26 @@ def test_what_is_saved_of_a_process_that_hangs_has_nothing_of_it(lab: Lab) -> No
     assert not [form for form in (*forms(), TOKEN[:4]) if form in found]
 
 
+def test_of_what_a_shell_has_split_no_word_is_shown_where_a_command_is_cut(lab: Lab) -> None:
+    hangs = "import time; print('hangs', flush=True); time.sleep(600)"
+    first, *_ = TOKEN.split()
+    # Room for the first word, and none for the second.
+    length = probe._COMMAND - len(f"python3 -c {hangs}  {first} ") - 2
+    run = f'exec python3 -c "{hangs}" {"x" * length} $TOKEN'
+    done = lab.run(SCENARIO % (f"{json.dumps(run)}, deadline: 1500ms", ""))
+    assert done.result.verdict is Verdict.FAILED
+    assert f"x {MASK} ...\n" in done.text("hosts/a.stacks.txt")
+    assert first not in everything(lab, done.path)
+
+
+def test_words_between_which_a_shell_has_left_one_blank_are_the_secret() -> None:
+    secrets = Secrets({"A": "the  secret\tvalue"})
+    assert secrets.mask("x the secret value y") == f"x {MASK} y"
+    assert secrets.mask_commands("run the secret ...\nthe secret of it") == (
+        f"run {MASK} ...\nthe secret of it"
+    )
+
+
 def test_no_error_has_it_whoever_raises_it(lab: Lab) -> None:
     for defect in (EngineError(f"no {TOKEN}", remedy=f"not {TOKEN}"), RuntimeError(f"no {TOKEN}")):
         done = lab.run(SCENARIO % ('"true"', ""), FakeEngine(Defects(realise=defect)))
