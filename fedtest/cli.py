@@ -203,11 +203,12 @@ def _run(arguments: argparse.Namespace) -> int:
     scenario = load(scenario_file(arguments.file)).scenario
     if arguments.dry_run:
         from fedtest.plan import make_plan
-        from fedtest.plan_text import plan_to_dict
+        from fedtest.plan_text import with_examples
         from fedtest.run.artifacts import to_json
         from fedtest.subnets import choose
 
-        sys.stdout.write(to_json(plan_to_dict(make_plan(scenario, choose(scenario, "", ())))))
+        plan = make_plan(scenario, choose(scenario, "", ()))
+        sys.stdout.write(to_json(with_examples(plan)))
         return ExitCode.PASSED
 
     from fedtest.engine.choose import open_engine

@@ -47,6 +47,15 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     return plain
 
 
+def with_examples(plan: Plan) -> dict[str, Any]:
+    """The same of a plan that nothing is made of: which of its addresses are examples is said."""
+    free = ", ".join(network.name for network in plan.networks if not network.fixed)
+    if not free:
+        return plan_to_dict(plan)
+    note = f"subnets are chosen when the run starts; addresses here are examples: {free}"
+    return {"note": note, **plan_to_dict(plan)}
+
+
 def _with_names_once(plan: Plan) -> dict[str, Any]:
     names = plan.hosts[0].names if plan.hosts else ()
     same = [host.names == names for host in plan.hosts]

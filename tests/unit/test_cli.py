@@ -169,7 +169,19 @@ def test_a_dry_run_prints_the_plan_without_an_engine_or_a_directory(
     assert main(["run", "--dry-run", "--runs", runs, file(scenario("echo hello"))]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert [host["name"] for host in plan["hosts"]] == ["a", "b"]
+    assert "chosen when the run starts" in plan["note"]
     assert not Path(runs).exists()
+
+
+@pytest.mark.usefixtures("no_engine")
+def test_a_dry_run_says_nothing_of_examples_where_all_subnets_are_fixed(
+    file: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = scenario("true")
+    for number, name in enumerate(("mgmt", "data")):
+        text = text.replace(f"{name}: {{}}", f"{name}: {{subnet: 10.66.{number}.0/24}}")
+    assert main(["run", "--dry-run", file(text)]) == 0
+    assert "note" not in json.loads(capsys.readouterr().out)
 
 
 def test_no_engine_is_invalid_and_told_with_what_was_tried(
