@@ -169,6 +169,7 @@ class HostPlan:
     mounts: tuple[MountPlan, ...] = ()
     tmpfs: tuple[TmpfsPlan, ...] = ()
     sysctls: tuple[tuple[str, str], ...] = ()
+    image_optional: bool = False
 
     @property
     def settled(self) -> bool:
@@ -342,6 +343,7 @@ def _hosts(scenario: Scenario, addresses: Mapping[str, Segment]) -> tuple[HostPl
             mounts=mount_plans(scenario, host),
             tmpfs=tmpfs_plans(host),
             sysctls=sysctl_plan(scenario, host),
+            image_optional=(host if host.image or host.build else scenario).image_optional,
         )
         for name, host in scenario.hosts.items()
     )

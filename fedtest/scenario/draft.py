@@ -35,7 +35,7 @@ _ALONE = frozenset(
     {"after", "aliases", "always", "build", "collect", "count", "cpus", "deadline", "dns", "env"}
     | {"eventually", "files", "firewall", "gateway", "id", "image", "index", "internal", "link"}
     | {"mac", "memory", "mounts", "names", "pairs", "pids", "ports_in_use", "routes", "service"}
-    | {"sysctls", "tmpfs", "user"}
+    | {"image_optional", "sysctls", "tmpfs", "user"}
 )
 
 _ANSWERS = TypeAdapter(dict[DomainName, DnsAnswer])

@@ -71,6 +71,14 @@ def one_image(part: ImagedT) -> ImagedT:
     return part
 
 
+def beside_an_image(value: bool, info: ValidationInfo) -> bool:
+    """Refuses `image_optional` without the `image` or `build` that it is about."""
+    # One that is wrong itself is not in the data, and is told of anyway.
+    if value and all(info.data.get(key, ...) is None for key in ("image", "build")):
+        raise refuse("image_optional without an image", allowed="true beside image or build")
+    return value
+
+
 class Network(Part):
     """A layer-2 segment that hosts attach to."""
 
@@ -179,7 +187,10 @@ class Host(Part):
         description="An image to build: a directory, or the mapping. Not with `image`.",
         json_schema_extra={"default": "the scenario's"},
     )
-
+    image_optional: bool = Field(
+        default=False,
+        description="As the scenario's, of this host's own `image` or `build`.",
+    )
     aliases: tuple[DomainName, ...] = Field(
         default=(),
         strict=False,
@@ -302,3 +313,4 @@ class Host(Part):
     )
 
     _check = model_validator(mode="after")(one_image)
+    _beside = field_validator("image_optional")(beside_an_image)

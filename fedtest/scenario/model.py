@@ -8,13 +8,13 @@ descriptions here are the reference in docs/scenario.md.
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
 from fedtest.scenario.base import MOST, Part, short
 from fedtest.scenario.checks import Check
 from fedtest.scenario.counted import Counted
 from fedtest.scenario.faults import Fault
-from fedtest.scenario.hosts import Build, Host, Network, one_image
+from fedtest.scenario.hosts import Build, Host, Network, beside_an_image, one_image
 from fedtest.scenario.names import (
     Directory,
     GroupName,
@@ -78,6 +78,12 @@ class Scenario(Part):
     build: Annotated[Build, short("context")] | None = Field(
         default=None,
         description="The hosts' image, to be built: a directory, or the mapping. Not with `image`.",
+    )
+    image_optional: bool = Field(
+        default=False,
+        description="Where hosts are from no image (`--engine netns`), the run goes without it "
+        "and is not refused; what it brings must then be in the environment that runs fedtest. "
+        "Beside `image` or `build`.",
     )
     networks: dict[NetworkName, Network] = Field(
         min_length=1, max_length=MOST, description="The networks: name -> network."
@@ -165,6 +171,7 @@ class Scenario(Part):
         return cls.with_defaults(Counted.of(data).data) if isinstance(data, dict) else data
 
     _check = model_validator(mode="after")(one_image)
+    _beside = field_validator("image_optional")(beside_an_image)
 
     @staticmethod
     def with_defaults(data: Mapping[str, Any]) -> dict[str, Any]:

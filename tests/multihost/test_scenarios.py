@@ -8,7 +8,7 @@ from importlib.util import find_spec
 import pytest
 from conftest import CommandLine, left_behind
 
-from fedtest.bundle import shipped_scenarios
+from fedtest.bundle import bundle, shipped_scenarios
 from fedtest.scenario.load import load
 
 # What they check has nothing to do with time.
@@ -35,8 +35,8 @@ def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
     if fedtest.engine == "netns" and find_spec("torchvision") is None:
         pytest.skip("this environment has not the extra `node`")
     scenario = load(f"scenarios/{name}.yaml").scenario
-    if fedtest.engine == "netns" and (scenario.image or scenario.build):
-        pytest.skip("it is of images, which only Docker has")
+    if fedtest.engine == "netns" and scenario.build and find_spec("fedlab") is None:
+        pytest.skip("this environment has not the dependency group `interop`")
     done = fedtest("run", f"scenarios/{name}.yaml")
     assert done.code == 0, done.out + done.err
     result = done.result
@@ -44,6 +44,30 @@ def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
     assert result["checks"]
     assert all(check["passed"] for check in result["checks"])
     assert left_behind(result["id"]) == []
+
+
+@pytest.mark.parametrize("name", ["interop-fedlab", "hierarchical-fedlab"])
+def test_where_there_is_no_fedlab_the_run_ends_soon_and_says_so(
+    fedtest: CommandLine, name: str
+) -> None:
+    if fedtest.engine == "netns" and find_spec("torchvision") is None:
+        pytest.skip("this environment has not the extra `node`")
+    scenarios = bundle() / "scenarios"
+    text = (scenarios / f"{name}.yaml").read_text(encoding="utf-8")
+    # From no image; what is beside a script comes before what is installed.
+    text = text.replace("build: ../images/peers/fedlab\nimage_optional: true\n", "").replace(
+        "{from: fedlab}",
+        f"{{from: {scenarios / 'fedlab'}}}, /opt/peer/fedlab.py: raise ImportError",
+    )
+    assert "raise ImportError" in text
+    assert "\nbuild:" not in text
+    done = fedtest("run", fedtest.scenario(name, text))
+    assert done.code == 1, done.out + done.err
+    assert "FedLab is not installed here" in done.out
+    assert "never started: it waited in vain" in done.out
+    # It waited for no deadline.
+    assert "still running" not in done.out
+    assert left_behind(done.result["id"]) == []
 
 
 TWO_HOSTS = """

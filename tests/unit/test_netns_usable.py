@@ -87,6 +87,19 @@ def test_what_needs_docker_is_refused_with_the_way_out(
     with pytest.raises(error, match=words) as caught:
         provide.refuse_what_needs_docker(plan)
     assert "--engine docker" in caught.value.remedy
+    assert ("image_optional: true" in caught.value.remedy) is (error is ImageError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SCENARIO.format(host=", image: debian, image_optional: true", network="{}"),
+        SCENARIO.format(host="", network="{}") + "image: debian\nimage_optional: true\n",
+    ],
+)
+def test_an_image_that_is_optional_is_not_refused(text: str) -> None:
+    scenario = loads(text).scenario
+    provide.refuse_what_needs_docker(make_plan(scenario, choose(scenario, "x", ())))
 
 
 def test_users_are_this_machines() -> None:

@@ -144,6 +144,17 @@ def test_images() -> None:
     assert plan.host("c").image.build == BuildSpec("/x", "/x/docker/Node")
 
 
+def test_whether_an_image_is_optional_is_said_beside_the_image() -> None:
+    text = changed("  c: {nics", "  c: {image: own:1, nics").replace(
+        "name: base", "name: base\nimage: all:1\nimage_optional: true"
+    )
+    plan = planned(text)
+    assert plan.host("a").image_optional
+    assert not plan.host("c").image_optional
+    plan = planned(changed("  c: {nics", "  c: {image: own:1, image_optional: true, nics"))
+    assert [host.name for host in plan.hosts if host.image_optional] == ["c"]
+
+
 def test_build_directories_are_relative_to_the_file(tmp_path: Path) -> None:
     file = tmp_path / "s.yaml"
     file.write_text(changed("name: base", "name: base\nbuild: img"))

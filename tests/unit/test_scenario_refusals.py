@@ -54,6 +54,11 @@ def test_base_is_good() -> None:
         ("name: base\n", "name: base\nimage: §a b\n", "image", ["name of an image"]),
         ("name: base\n", "name: base\nbuild: {context: ., §dockerfle: x}\n", "build.dockerfle", ['"dockerfile"']),
         ("  c: {nics", "  c: §{image: x, build: ., nics", "hosts.c", ["both image and build"]),
+        ("name: base\n", "name: base\nimage_optional: §true\n", "image_optional",
+         ["without an image", "allowed true beside image or build"]),
+        ("  c: {nics", "  c: {image_optional: §true, nics", "hosts.c.image_optional",
+         ["without an image"]),
+        ("name: base\n", "name: base\nimage: §a b\nimage_optional: true\n", "image", ["name of an image"]),
         # Networks.
         ("  spare: {}", "  spare: §null", "networks.spare", ["not a mapping", "written {}"]),
         ("  spare: {}", "  spare: {§subnt: 10.0.0.0/24}", "networks.spare.subnt",

@@ -25,12 +25,13 @@ _DOCKER = "Run it with --engine docker."
 def refuse_what_needs_docker(plan: Plan) -> None:
     """ImageError for hosts from an image, InvalidError for networks with a way out."""
     for host in plan.hosts:
-        if host.image != ImagePlan():
+        if host.image != ImagePlan() and not host.image_optional:
             what = f"image {host.image.name}" if host.image.name else "an image that is built"
             raise ImageError(
                 f"host {host.name} is from {what}; hosts without Docker are from no image, "
                 "they see this machine's files",
-                remedy=_DOCKER,
+                remedy=f"{_DOCKER} Or, where this environment has what the image brings, say "
+                "`image_optional: true` beside it.",
             )
     for network in plan.networks:
         if not network.internal:

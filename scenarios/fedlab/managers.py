@@ -12,11 +12,15 @@ import argparse
 import sys
 
 import torch
-from fedlab.core.client.manager import PassiveClientManager
-from fedlab.core.client.trainer import SERIAL_TRAINER
-from fedlab.core.network import DistNetwork
-from fedlab.core.server.hierarchical import Scheduler
-from fedlab.core.server.manager import SynchronousServerManager
+
+try:
+    from fedlab.core.client.manager import PassiveClientManager
+    from fedlab.core.client.trainer import SERIAL_TRAINER
+    from fedlab.core.network import DistNetwork
+    from fedlab.core.server.hierarchical import Scheduler
+    from fedlab.core.server.manager import SynchronousServerManager
+except ImportError as error:
+    sys.exit(f"FedLab is not installed here ({error}): pip install fedlab")
 
 from fedtest import values
 
@@ -75,6 +79,8 @@ def main() -> int:
         parser.add_argument(f"--{prefix}ethernet")
     parser.add_argument("--clients", type=int, default=2, help="that a client stands for")
     given = parser.parse_args()
+    # FedLab is there, so nobody will wait for this one in vain.
+    values.report("role", given.role)
     network = DistNetwork((given.host, given.port), given.size, given.rank, given.ethernet)
     if given.role == "server":
         handler = Handler()

@@ -62,11 +62,16 @@ def main() -> int:
     parser.add_argument("--ethernet", required=True)
     arguments = parser.parse_args()
     if arguments.library == "fedlab":
-        from fedlab.core.network import DistNetwork
-        from fedlab.utils.message_code import MessageCode
+        try:
+            from fedlab.core.network import DistNetwork
+            from fedlab.utils.message_code import MessageCode
+        except ImportError as error:
+            sys.exit(f"FedLab is not installed here ({error}): pip install fedlab")
     else:
         from fedtest.comm import DistNetwork, MessageCode
 
+    # It is there, so the other rank will not wait in vain.
+    values.report("library", arguments.library)
     network = DistNetwork((arguments.host, arguments.port), 2, arguments.rank, arguments.ethernet)
     network.init_network_connection()
     other = 1 - arguments.rank
