@@ -125,7 +125,6 @@ def test_a_close_leaves_no_thread_that_could_meet_the_interpreters_end(
     left, closing = running.result(0)
     assert left == []
     assert closing["kind"] == ("TransferTimeout" if how == "nothing taken" else None)
-    assert closing["took"] < 1.5  # no wait for who will not answer is waited to its end
     running.tell(1)
     assert running.result(1) is None
 
