@@ -70,6 +70,15 @@ def test_where_there_is_no_fedlab_the_run_ends_soon_and_says_so(
     assert left_behind(done.result["id"]) == []
 
 
+@pytest.mark.netns
+def test_hosts_that_go_without_their_image_are_told_of(fedtest: CommandLine) -> None:
+    text = TWO_HOSTS.format(name="s", run="sleep 0", deadline="60s")
+    text = text.replace("b: {", "b: {image: 'nobody/has:this', image_optional: true, ")
+    done = fedtest("run", fedtest.scenario("s", text))
+    assert done.code == 0, done.out + done.err
+    assert "without their image, which is optional, and from this machine: b\n" in done.out
+
+
 TWO_HOSTS = """
 fedtest: 1
 name: {name}

@@ -88,6 +88,9 @@ class NetnsEngine(Engine):
         if plan.settled:
             usable.need("iptables", "ping")
         self._starter.prepare(plan)
+        without = ", ".join(host.name for host in plan.hosts if host.image != ImagePlan())
+        if without:
+            progress(f"without their image, which is optional, and from this machine: {without}")
         sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
         return Prepared(
             images={ImagePlan(): "this machine"},
