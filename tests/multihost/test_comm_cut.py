@@ -72,7 +72,7 @@ checks:
   - log: {process: beating, host: b, match: "rank 0 is gone: its machine has not answered for 5 s"}
   - time: {from: cut.applied, to: {process: beating, host: a, log: is gone}, within: 15s}
   - time: {from: cut.applied, to: {process: beating, host: b, log: is gone}, within: 15s}
-  # Without it the time-out counts, of 20 s here.
+  # Without it the time-out counts, of 12 s here.
   - value: {process: silent, name: error, each: == TransferTimeout}
   - value: {process: silent, name: lost, each: == 0}
 """
@@ -84,11 +84,10 @@ def command(group: str, heartbeat: int, timeout: int) -> str:
     return json.dumps([*words, str(heartbeat), str(timeout)])
 
 
-@pytest.mark.alone
 def test_a_rank_that_is_cut_off_is_named_in_seconds(fedtest: CommandLine) -> None:
     if fedtest.engine == "netns" and find_spec("torch") is None:
         pytest.skip("this environment has not the extra `node`")
     text = SCENARIO.replace("BEATING", command("beating", 5, 60))
-    text = text.replace("SILENT", command("silent", 0, 20))
+    text = text.replace("SILENT", command("silent", 0, 12))
     done = fedtest("run", fedtest.scenario("comm-cut", text))
     assert done.code == 0, done.out + done.err
