@@ -12,6 +12,7 @@ from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.links import admission, apply, measure
 from fedtest.links.mechanism import Mechanism
 from fedtest.links.queueing import CHAIN
+from fedtest.links.shaping import USUAL_SEGMENTS
 from fedtest.plan import make_plan
 from fedtest.scenario.load import loads
 from fedtest.subnets import choose
@@ -32,16 +33,22 @@ def plan_of(text: str) -> Plan:
 
 def read_back(commands: Commands) -> str:
     """What `readback.reading` would find after these commands."""
-    interfaces = dict.fromkeys([*commands.sizes, *(item.interface for item in commands.classes)])
     lines = []
-    for at, name in enumerate(interfaces):
-        leaves = [
+    for at, name in enumerate(commands.interfaces):
+        shaped = any(item.interface == name for item in commands.classes)
+        qdiscs: list[dict[str, Any]] = [
+            {"kind": "htb", "handle": "1:", "root": True}
+            if shaped
+            else {"kind": "noqueue", "handle": "0:", "root": True}
+        ]
+        qdiscs += [
             {"kind": item.kind, "parent": item.parent, "options": dict(item.options)}
             for item in commands.leaves
             if item.interface == name
         ]
-        lines += [f"==> {at} link <==", json.dumps([commands.sizes.get(name, {})])]
-        lines += [f"==> {at} leaves <==", json.dumps(leaves), f"==> {at} classes <=="]
+        sizes = {"mtu": 1500, "gso_max_segs": USUAL_SEGMENTS} | commands.sizes.get(name, {})
+        lines += [f"==> {at} link <==", json.dumps([sizes])]
+        lines += [f"==> {at} qdiscs <==", json.dumps(qdiscs), f"==> {at} classes <=="]
         lines += [
             f"class htb {item.number} root prio 0 rate {item.rate}bit ceil {item.rate}bit burst 1b"
             for item in commands.classes
@@ -52,9 +59,11 @@ def read_back(commands: Commands) -> str:
             digits = "".join(f"{int(part):02x}" for part in item.address.split("."))
             if item.interface == name:
                 lines += [f"filter u32 flowid {item.number} x", f"  match {digits}/ffffffff at 16"]
-    lines += ["==> rules <==", *(shlex.join(rule) for rule in commands.rules)]
-    lines += ["==> jump <==", f"-A PREROUTING -j {CHAIN}", "==> queues <=="]
-    lines += [f"    {number}  100 0 1 0 0 0 0 1" for number in commands.queues]
+    lines += ["==> rules <==", "-P PREROUTING ACCEPT"]
+    lines += [f"-A PREROUTING -j {CHAIN}"] if commands.rules else []
+    lines += [*map(shlex.join, commands.rules), "==> queues <=="]
+    lines += [f"    {item.partition(':')[0]}  100 0 1 0 0 0 0 1" for item in commands.queues]
+    lines += ["==> delays <==", *commands.queues]
     return "\n".join(lines) + "\n"
 
 

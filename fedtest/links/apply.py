@@ -9,16 +9,12 @@ from fedtest.links.mechanism import Mechanism
 from fedtest.links.netem import plan_netem
 from fedtest.links.queueing import CHAIN, DELAY, plan_queueing
 from fedtest.links.readback import reading
-from fedtest.links.shaping import segments
+from fedtest.links.shaping import USUAL_SEGMENTS, segments
 from fedtest.links.shell import end
 from fedtest.links.ways import Ways
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fedtest.plan import HostPlan, Plan
-
-_USUAL_SEGMENTS = 65535
 
 _RESET = (
     end(DELAY),
@@ -29,25 +25,24 @@ _RESET = (
 
 
 def plan_commands(plan: Plan, chosen: Mechanism) -> dict[str, Commands]:
-    """For each host with something to do: the commands, and what must then be found."""
+    """For each host the commands, which may be none, and what must then be found."""
     ways = Ways(plan)
-    found = {host.name: _commands(ways, host, chosen) for host in plan.hosts}
-    return {name: commands for name, commands in found.items() if commands.lines}
+    return {host.name: _commands(ways, host, chosen) for host in plan.hosts}
 
 
-def script(commands: Commands, interfaces: Iterable[str]) -> str:
+def script(commands: Commands) -> str:
     """Undoes an earlier one, makes the conditions, and prints what is there for `readback`."""
     lines = ["set -eu", *_RESET]
-    for interface in interfaces:
+    for interface in commands.interfaces:
         undo = Commands()
         undo.run("tc", "qdisc", "del", "dev", interface, "root")
-        undo.run("ip", "link", "set", "dev", interface, "gso_max_segs", _USUAL_SEGMENTS)
+        undo.run("ip", "link", "set", "dev", interface, "gso_max_segs", USUAL_SEGMENTS)
         lines += [f"{undo.lines[0]} 2>/dev/null || true", undo.lines[1]]
     return "\n".join([*lines, *commands.lines, reading(commands)]) + "\n"
 
 
 def _commands(ways: Ways, host: HostPlan, chosen: Mechanism) -> Commands:
-    found = Commands()
+    found = Commands([item.interface for item in host.attachments])
     for item in host.attachments:
         if item.mtu is not None:
             found.size(item.interface, "mtu", item.mtu)

@@ -47,10 +47,12 @@ class Commands:
     """What is to be run in one host's network, and what must then be read back.
 
     `lines` are shell, in order; `shown` is the same for people, without our
-    programs' text. `rules` are those of the chain for links, as iptables prints
-    them; `queues` the numbers that a helper must listen on.
+    programs' text. `interfaces` are all that the host has. `rules` are those of
+    the chain for links, as iptables prints them; `queues` what the helper that
+    delays is given for each queue, its number first.
     """
 
+    interfaces: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -58,7 +60,7 @@ class Commands:
     leaves: list[Leaf] = field(default_factory=list)
     filters: list[Filter] = field(default_factory=list)
     rules: list[Words] = field(default_factory=list)
-    queues: list[int] = field(default_factory=list)
+    queues: list[str] = field(default_factory=list)
 
     def run(self, *words: object) -> None:
         """A command; its words are quoted."""

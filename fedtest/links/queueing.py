@@ -27,7 +27,7 @@ DELAY = "delay"
 """The name of the helper that delays."""
 
 _PROGRAM = Path(__file__).with_name("inside") / "delay.py"
-_LISTENING = "/proc/net/netfilter/nfnetlink_queue"
+LISTENING = "/proc/net/netfilter/nfnetlink_queue"
 
 
 class Treatment(NamedTuple):
@@ -56,15 +56,15 @@ def plan_queueing(to: Commands, ways: Ways, host: HostPlan) -> None:
     delays = sorted({(item.delay, item.jitter) for item in wanted if item.delay or item.jitter})
     numbers = {delay: at + 1 for at, delay in enumerate(delays)}
     if numbers:
-        to.queues += numbers.values()
+        to.queues += [
+            f"{number}:{round(delay * 1e6)}:{round(jitter * 1e6)}"
+            for (delay, jitter), number in numbers.items()
+        ]
         to.start(
             DELAY,
             _PROGRAM,
-            *(
-                f"{number}:{round(delay * 1e6)}:{round(jitter * 1e6)}"
-                for (delay, jitter), number in numbers.items()
-            ),
-            ready=f"[ $(grep -c . {_LISTENING}) -ge {len(numbers)} ]",
+            *to.queues,
+            ready=f"[ $(grep -c . {LISTENING}) -ge {len(numbers)} ]",
         )
     if any(item != Treatment(0, 0, 0) for item in wanted):
         to.run("iptables", "-w", "-t", "mangle", "-N", CHAIN)

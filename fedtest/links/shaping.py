@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ROOT, SHARED, USUAL = "1:", "1:1", "1:2"
 FIRST = 3
+USUAL_SEGMENTS = 65535
+"""How many packets an interface takes as one unless it is told otherwise."""
 UNLIMITED = 100 * 10**9
 """Bits a second of a class that has no rate of its own."""
 

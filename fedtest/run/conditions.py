@@ -66,17 +66,16 @@ class Conditions:
 
     def _links(self, plan: Plan, chosen: Mechanism) -> None:
         refuse_impossible(plan, chosen)
-        commands = apply.plan_commands(plan, chosen)
+        commands = {
+            name: item for name, item in apply.plan_commands(plan, chosen).items() if item.lines
+        }
         self._record |= {"mechanism": chosen, "applied": {}, "measured": []}
         if not commands:
             return
         self._observer.stage_progress(f"links by {chosen}")
         wanted = measure.measurements(plan)
         serving = {item.way.receiver for item in wanted}
-        scripts = {
-            name: apply.script(item, [nic.interface for nic in plan.host(name).attachments])
-            for name, item in commands.items()
-        }
+        scripts = {name: apply.script(item) for name, item in commands.items()}
         for name in serving:
             scripts[name] = f"{scripts.get(name, 'set -eu')}\n{measure.serving()}\n"
         told = self._condition(scripts)

@@ -300,6 +300,65 @@ def test_a_link_changes_and_a_conditioned_one_is_cut_twice_at_once(fedtest: Comm
     assert found["within"]["found"][1] == "nothing arrives on 1 of 1 ways"
 
 
+FLOW = """
+import socket, struct, sys, time
+packet = struct.Struct("dI")
+end = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if sys.argv[1] == "send":
+    began = time.monotonic()
+    number = 0
+    while True:
+        while number < 1000 * (time.monotonic() - began):
+            end.sendto(packet.pack(time.monotonic(), number) + bytes(1200), (sys.argv[2], 6002))
+            number += 1
+        time.sleep(0.001)
+end.bind((sys.argv[2], 6002))
+window, sent = None, []
+while True:
+    at, number = packet.unpack_from(end.recv(2000))
+    if number // 300 != window:
+        if len(sent) > 1:
+            mbit = len(sent) * 1216 * 8 / (sent[-1] - sent[0]) / 1e6
+            kept = len(sent) / 300
+            print(f"mbit {mbit:.2f} lost {1 - kept:.3f} kept {kept:.3f}", flush=True)
+        window, sent = number // 300, []
+    sent.append(at)
+"""
+
+RATE_AND_LOSS = (
+    hosts("10.66.19.0/24")
+    + "processes:\n"
+    + HOLD
+    + "".join(
+        f"  {name}: {{hosts: [{host}], service: true, run: {json.dumps(['python3', '-uc', FLOW, name, '${{ hosts.b.nics.data.ip }}'])}}}\n"
+        for name, host in (("hear", "b"), ("send", "a"))
+    )
+    + """
+faults:
+  - {link: {network: data, from: a, to: b, change: {rate: 5mbit}}, id: rate, at: 1500ms, for: 2s}
+  - {link: {network: data, from: a, to: b, change: {loss: 20%}}, id: loss, when: rate.healed, at: 1s, for: 2s}
+"""
+    + until_healed("loss")
+    + """
+checks:
+  - exit: {process: hold, signal: KILL}
+  - log: {process: hear, order: [mbit 9, 'mbit [34]\\.', mbit 9, 'lost 0\\.[12]', lost 0.0]}
+  - log: {process: hear, match: "mbit (?P<mbit>.*) lost", where: {mbit: "<= 5"}, since: rate.applied, within: 60s, count: ">= 3"}
+  - log: {process: hear, match: "lost (?P<lost>.*) kept (?P<kept>.*)", where: {lost: ">= 0.12", kept: ">= 0.72"}, since: loss.applied, within: 60s, count: ">= 3"}
+  - log: {process: hear, match: "lost (?P<lost>.*) kept", where: {lost: "<= 0.02"}, since: loss.healed, within: 60s, count: ">= 2"}
+"""
+)
+
+
+@measures
+def test_a_rate_and_a_loss_come_and_go_where_there_were_no_conditions(
+    fedtest: CommandLine,
+) -> None:
+    found = passed(fedtest, RATE_AND_LOSS)
+    for name in ("rate", "loss"):
+        assert found[name]["found"] == ["measured on 1 ways", "read back"]
+
+
 LEFT = (
     hosts("10.66.6.0/24")
     + "processes: {hold: {hosts: [a, b, c], run: sleep 60}}\n"

@@ -63,6 +63,7 @@ class Tampered:
 
 
 ACCEPT_ALL = "iptables -w -I INPUT 1 -j ACCEPT\niptables -w -S 2>/dev/null"
+PREROUTING = "iptables -w -t mangle -A PREROUTING"
 TAMPERED = [
     # The rules read back as they should, and only the measuring tells.
     ("cut: {network: data, from: a, to: b}", "iptables -w -S 2>/dev/null", ACCEPT_ALL,
@@ -79,12 +80,23 @@ TAMPERED = [
      "ip address add 10.66.7.98/24", "should have 10.66.7.99/24, it has 10.66.7.98/24"),
     ("resolve: {host: b, names: {a: missing}}", "cat > /etc/hosts", "cat > /dev/null",
      "host b: /etc/hosts is not what it should be"),
-    ("link: {network: data, change: {delay: 50ms}}", ":50000:0", ":10000:0", "a round trip"),
+    ("link: {network: data, change: {delay: 50ms}}", ":50000:0", ":10000:0",
+     "the delays should be 1:50000:0, they are 1:10000:0"),
+    ("link: {network: data, change: {rate: 5mbit}}", "5000000bit", "50000000bit",
+     "class 1:2 should have 5000000 bit/s, it has 5e+07"),
+    # These three read back as they should as well.
+    ("link: {network: data, change: {delay: 55ms}}", "= now + self.delay", "= now + 0.01",
+     "a round trip"),
+    ("link: {network: data, change: {rate: 6mbit}}", "htb default 2", "htb default 0", "the rate"),
+    ("link: {network: data, change: {loss: 20%}}", f"{PREROUTING} -j fedtest-links",
+     f"{PREROUTING} -j ACCEPT\n{PREROUTING} -j fedtest-links", "packets lost"),
 ]  # fmt: skip
 
 
-def run(runs: Path, fault: str, engine: Callable[[], Engine], link: str = "{}") -> Result:
-    text = scenario(fault, link)
+def run(
+    runs: Path, fault: str, engine: Callable[[], Engine], link: str = "{}", more: str = ""
+) -> Result:
+    text = scenario(fault, link) + more
     return Runner(loads(text).scenario, engine, Observer(), runs).run()
 
 
@@ -111,6 +123,35 @@ def test_a_cut_that_is_not_healed_is_noticed(tmp_path: Path, engine_name: str) -
     bent = Tampered(open_engine(engine_name), "iptables -w -D INPUT -j fedtest-faults", "true")
     found = reason(run(tmp_path, fault, lambda: bent.engine))
     assert found.startswith("fault x: was not healed: ")
+
+
+# What undoes it is not done.
+UNDONE = [
+    ("delay: 50ms", [('if [ -f "/tmp/fedtest-delay-', 'if [ -f "/nowhere-')],
+     "a helper for queue 1 is there, and nothing asks for it"),
+    ("rate: 5mbit", [("tc qdisc del", "tc qdisc show")],
+     "class 1:2 with 5e+06 bit/s is there, and nothing asks for it"),
+    ("loss: 20%", [("mangle -D PREROUTING", "mangle -S PREROUTING"), ("mangle -F", "mangle -S")],
+     "fedtest-links should have the rules none, it has -A fedtest-links -i"),
+]  # fmt: skip
+
+
+@without_docker
+@pytest.mark.parametrize("undone", UNDONE, ids=[item[0] for item in UNDONE])
+def test_a_link_that_is_not_healed_is_noticed(
+    tmp_path: Path, engine_name: str, undone: tuple[str, list[tuple[str, str]], str]
+) -> None:
+    """On hosts without conditions of their own, as most are."""
+    change, lines, said = undone
+    engine = open_engine(engine_name)
+    bent = [Tampered(engine, old, new) for old, new in lines]
+    fault = f"link: {{network: data, change: {{{change}}}}}, at: 0s, for: 100ms"
+    # Who does not notice should not wait for the processes.
+    otherwise = "  - {kill: {process: work}, when: x.healed}\n"
+    found = reason(run(tmp_path, fault, lambda: engine, more=otherwise))
+    assert all(item.count for item in bent)
+    assert found.startswith("fault x: was not healed: ")
+    assert said in found
 
 
 WITHOUT_IPV6 = """processes: {work: {hosts: [a, b], run: sleep 300}}

@@ -106,7 +106,7 @@ def test_an_interface_with_a_name_that_means_something_to_a_shell_is_only_a_name
     text = HOSTS.replace("name: eth0, ip: 10.0.0.1", 'name: "a;$(id)", ip: 10.0.0.1')
     plan = plan_of(text % ("link: {rate: 1gbit}", ""))
     commands = apply.plan_commands(plan, Mechanism.QUEUE)["a"]
-    assert "dev 'a;$(id)'" in apply.script(commands, ["a;$(id)"])
+    assert "dev 'a;$(id)'" in apply.script(commands)
 
 
 @pytest.mark.parametrize("key", ["duplicate: 1%", "delay: 1ms, reorder: 1%", "corrupt: 1%"])
@@ -124,6 +124,7 @@ def test_what_needs_no_netem_is_not_refused() -> None:
 
 
 NETWORKS = [
+    "",  # A fault that is over: nothing is wanted, and nothing is there.
     "link: {rate: 100mbit, mtu: 1400}",
     "link: {delay: 5ms, loss: 1%}",
     f"link: {{rate: 1gbit, delay: 1ms}}, {PAIRS}",
@@ -135,6 +136,38 @@ NETWORKS = [
 def test_what_is_there_as_asked_for_has_no_differences(network: str, chosen: Mechanism) -> None:
     for commands in apply.plan_commands(plan_of(HOSTS % (network, "")), chosen).values():
         assert differences(commands, read_back(commands)) == []
+
+
+# As after a fault whose conditions stay.
+STAYS = [
+    ("link: {rate: 5mbit}", "class 1:2 with 5e+06 bit/s is there, and nothing asks for it"),
+    ("link: {rate: 5mbit}", "htb under the root is there"),
+    ("link: {rate: 5mbit}", "gso_max_segs should be 65535, it is 1"),
+    ("link: {delay: 50ms}", "a helper for queue 1 is there"),
+    ("link: {delay: 50ms}", "the delays should be none, they are 1:50000:0"),
+    ("link: {loss: 20%}", "fedtest-links should have the rules none, it has -A fedtest-links"),
+    ("link: {loss: 20%}", "-A PREROUTING -j fedtest-links is there"),
+    (PAIRS, "a filter for 10.0.0.2 to 1:3 is there"),
+]
+
+
+@pytest.mark.parametrize("usual", ["", "link: {mtu: 1400}"])
+@pytest.mark.parametrize(("network", "said"), STAYS)
+def test_what_is_there_and_nothing_asks_for_is_named(network: str, said: str, usual: str) -> None:
+    wanted = apply.plan_commands(plan_of(HOSTS % (usual, "")), Mechanism.QUEUE)["a"]
+    stays = apply.plan_commands(plan_of(HOSTS % (network, "")), Mechanism.QUEUE)["a"]
+    found = differences(wanted, read_back(stays))
+    assert any(said in line for line in found), found
+
+
+def test_a_delay_that_is_another_is_named() -> None:
+    wanted, stays = (
+        apply.plan_commands(plan_of(HOSTS % (f"link: {{delay: {delay}ms}}", "")), Mechanism.QUEUE)
+        for delay in (10, 80)
+    )
+    assert differences(wanted["a"], read_back(stays["a"])) == [
+        "the delays should be 1:10000:0, they are 1:80000:0"
+    ]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -171,7 +204,7 @@ def test_what_tc_and_iptables_really_print_is_understood() -> None:
     printed = """\
 ==> 0 link <==
 [{"ifindex":3,"ifname":"eth0","mtu":1500,"qdisc":"htb","gso_max_size":65536,"gso_max_segs":1}]
-==> 0 leaves <==
+==> 0 qdiscs <==
 [{"kind":"htb","handle":"1:","root":true,"refcnt":3,"options":{"r2q":10,"default":"0x0"}},\
 {"kind":"bfifo","handle":"1003:","parent":"1:3","options":{"limit":625000}}]
 ==> 0 classes <==
@@ -182,11 +215,19 @@ filter parent 1: protocol ip pref 1 u32 chain 0 fh 800: ht divisor 1
 filter parent 1: protocol ip pref 1 u32 chain 0 fh 800::800 order 2048 key *flowid 1:3 not_in_hw
   match 0a000002/ffffffff at 16
 ==> rules <==
--N fedtest-links
--A fedtest-links -i eth0 -m statistic --mode random --probability 0.00999999978 -j DROP
-==> jump <==
 -P PREROUTING ACCEPT
+-P INPUT ACCEPT
+-P FORWARD ACCEPT
+-P OUTPUT ACCEPT
+-P POSTROUTING ACCEPT
+-N fedtest-count-0
+-N fedtest-links
+-A PREROUTING -j fedtest-count-0
 -A PREROUTING -j fedtest-links
+-A fedtest-count-0 -s 10.0.0.2/32
+-A fedtest-links -i eth0 -m statistic --mode random --probability 0.00999999978 -j DROP
+==> queues <==
+==> delays <==
 """
     assert differences(commands, printed) == []
 
@@ -194,13 +235,13 @@ filter parent 1: protocol ip pref 1 u32 chain 0 fh 800::800 order 2048 key *flow
 def test_netems_options_as_tc_prints_them_are_understood() -> None:
     commands = apply.plan_commands(plan_of(HOSTS % (EVERY, "")), Mechanism.NETEM)["a"]
     leaf = (
-        '[{"kind":"netem","parent":"1:2","options":{"limit":1089,'
+        '[{"kind":"htb","handle":"1:","root":true},{"kind":"netem","handle":"1002:","parent":"1:2","options":{"limit":1089,'
         '"delay":{"delay":0.005,"jitter":0.001,"correlation":0},'
         '"loss-random":{"loss":0.001,"correlation":0},'
         '"duplicate":{"duplicate":0.01,"correlation":0},'
         '"reorder":{"reorder":0.02,"correlation":0},'
         '"corrupt":{"corrupt":0.005,"correlation":0},"ecn":false,"gap":1}}]'
     )
-    there = read_back(commands).split("==> 0 leaves <==\n")
+    there = read_back(commands).split("==> 0 qdiscs <==\n")
     rest = there[1].partition("\n")[2]
-    assert differences(commands, f"{there[0]}==> 0 leaves <==\n{leaf}\n{rest}") == []
+    assert differences(commands, f"{there[0]}==> 0 qdiscs <==\n{leaf}\n{rest}") == []

@@ -151,16 +151,10 @@ class World:
         new = apply.plan_commands(after, chosen)
         scripts = {}
         for name in hosts:
-            was, wanted = old.get(name), new.get(name)
-            same = (was.lines if was else []) == (wanted.lines if wanted else [])
-            if same and not (wanted and name in reshaped):
-                continue
-            names = [nic.interface for nic in after.host(name).attachments]
-            scripts[name] = apply.script(wanted or Commands(), names)
-        self._read_back(
-            scripts,
-            lambda name, told: readback.differences(new[name], told) if name in new else [],
-        )
+            was, wanted = old.get(name, Commands()), new[name]
+            if was.lines != wanted.lines or (wanted.lines and name in reshaped):
+                scripts[name] = apply.script(wanted)
+        self._read_back(scripts, lambda name, told: readback.differences(new[name], told))
 
     def _admission(self, hosts: Iterable[HostPlan]) -> None:
         wanted = {
