@@ -115,7 +115,6 @@ def test_a_delay_holds_with_a_rate_and_is_there_for_a_users_own_packets(
     assert fastest == pytest.approx(2 * delay, rel=0.05, abs=1)
 
 
-@without_docker
 @measures
 def test_jitter_is_there(fedtest: CommandLine) -> None:
     passed(fedtest, scenario("link: {delay: 30ms, jitter: 10ms}"))
@@ -160,7 +159,6 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
 """
 
 
-@without_docker
 @measures
 @pytest.mark.parametrize(("queue", "limits"), [("20kB", "max: 60kB"), ("1MB", "min: 100kB")])
 def test_a_queue_holds_so_much_and_no_more(fedtest: CommandLine, queue: str, limits: str) -> None:
