@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema
 import pytest
 
 from fedtest.engine.base import RunTag
@@ -22,6 +23,7 @@ from fedtest.engine.netns import limits, state
 from fedtest.engine.owner import Owner
 from fedtest.engine.parallel import Workers
 from fedtest.errors import EngineUnavailable
+from fedtest.run.schema import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Engine
 
 ENGINES = ("docker", "netns")
+_RESULTS = jsonschema.Draft202012Validator(schema())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -96,9 +99,10 @@ class Outcome:
 
     @property
     def result(self) -> dict[str, Any]:
-        """result.json of the newest run."""
+        """result.json of the newest run, which keeps to its published schema."""
         text = (self.runs / "latest" / "result.json").read_text(encoding="utf-8")
         found: dict[str, Any] = json.loads(text)
+        _RESULTS.validate(found)
         return found
 
 

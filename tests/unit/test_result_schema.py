@@ -17,6 +17,11 @@ from runs import Lab, scenario
 DOCUMENT = Path(__file__).parents[2] / "docs" / "result.schema.json"
 REPORTS = """echo 'fedtest-value {"name": "x", "value": NaN}'; exit 3"""
 EXIT = "exit: {process: work, code: 0}"
+FAULTS = """
+faults:
+  - {pause: {process: work}, when: {process: work, log: made}, for: 10ms, id: still}
+  - {kill: {process: work}, when: still.healed}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +54,18 @@ def test_results_of_runs_keep_to_it(
 ) -> None:
     result = Lab(tmp_path).run(text, FakeEngine(defects)).json("result.json")
     assert result["verdict"] == verdict
+    validator.validate(result)
+
+
+def test_a_result_with_faults_and_collected_files_keeps_to_it(
+    tmp_path: Path, validator: jsonschema.Draft202012Validator
+) -> None:
+    made = tmp_path / "made"
+    text = scenario(f"echo x > {made}; echo made; sleep 60", "exit: {process: work, signal: KILL}")
+    collected = text.replace("eth0}}", f"eth0}}, collect: [{made}]}}")
+    result = Lab(tmp_path / "runs").run(collected + FAULTS).json("result.json")
+    assert [len(fault["found"]) for fault in result["faults"]] == [2, 1]
+    assert [file["path"] for file in result["collected"]] == [str(made)]
     validator.validate(result)
 
 
