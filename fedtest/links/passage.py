@@ -1,10 +1,11 @@
-"""Whether what one host sends to another arrives: tried with UDP packets, counted where they end.
+"""Whether what one host sends to another arrives: tried with packets, counted where they end.
 
-One way at a time is what is asked, so no answer is needed. A way is open if the
-receiver's kernel counts packets behind the barriers, whatever a firewall makes
-of them then; it is closed if packets come to the host, none gets behind the
-barriers, and no program of the host hears one. What the host's programs get is
-not disturbed: the packets go to a port that nobody uses, or that is blocked.
+One way at a time is what is asked, so no answer is needed: of TCP, the first
+packet of a connection is enough. A way is open if the receiver's kernel counts
+packets behind the barriers, whatever a firewall makes of them then; it is closed
+if they come as far as the barriers, none gets behind them, and no program of the
+host hears one. What the host's programs get is not disturbed: UDP goes to a port
+that nobody uses, or that is blocked, and TCP comes from ports that nobody sends from.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import shlex
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fedtest.links.barriers import CHAIN
 from fedtest.links.shell import IPTABLES, background, end, state_of
@@ -22,23 +23,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PORT = 47115
-_COUNT = "fedtest-count"
+_MET, _COUNT = "fedtest-met", "fedtest-count"
+_CHAINS = (("mangle", _COUNT), ("filter", _MET), ("filter", _COUNT))
+"""Where packets are counted: as they come, just before the barriers, and behind them."""
 _HEAR = "hear"
 _PROGRAM = Path(__file__).with_name("inside") / "hear.py"
 _FEW, _MANY = 10, 60
 _INTERVAL = 0.01
+_OWN_PORTS = 61000
+"""The first from which TCP is tried: beyond those that kernels give to who asks for none."""
 _POLLS = 60
 """Times 50 ms: how long packets may be on their way after the last was sent."""
 
 _SEND = f"""
 import socket, sys, time
-for _ in range(int(sys.argv[1])):
+for turn in range(int(sys.argv[1])):
     for word in sys.argv[2:]:
-        address, port = word.rsplit("/", 1)
+        protocol, address, port = word.split("/")
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        with socket.socket(family, socket.SOCK_DGRAM) as udp:
+        kind = socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM
+        with socket.socket(family, kind) as end:
             try:
-                udp.sendto(b"fedtest", (address, int(port)))
+                if protocol == "udp":
+                    end.sendto(b"fedtest", (address, int(port)))
+                else:
+                    end.setblocking(False)
+                    end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    end.bind(("", {_OWN_PORTS} + turn))
+                    end.connect_ex((address, int(port)))
             except OSError:
                 pass
     time.sleep({_INTERVAL})
@@ -59,9 +71,10 @@ class Passage:
     port: int
     open: bool
     lossy: bool = False
+    protocol: Literal["udp", "tcp"] = "udp"
 
     def __str__(self) -> str:
-        where = "" if self.port == PORT else f", port {self.port}"
+        where = "" if self.port == PORT else f", {self.protocol.upper()} port {self.port}"
         return f"from {self.sender} to {self.receiver} ({self.target}{where})"
 
 
@@ -70,15 +83,21 @@ def counting(some: Sequence[Passage]) -> str:
     lines = ["set -eu"]
     for command in _commands(some):
         lines += [_remove(command)]
-        for table, place in (("mangle", "1"), ("filter", _place(command))):
-            lines.append(f"{command} -w -t {table} -N {_COUNT}")
-            lines.append(f"{command} -w -t {table} -I INPUT {place} -p udp -j {_COUNT}")
+        lines += [f"{command} -w -t {table} -N {chain}" for table, chain in _CHAINS]
+        # As it is listed the chain's policy comes first, so this is one more than its number.
+        listed = f"{command} -w -S INPUT | grep -n -- '-j {CHAIN}$' | tail -n 1 | cut -d : -f 1"
+        lines += [f"at=$({listed})"]
+        lines += [f"{command} -w -t mangle -I INPUT 1 -j {_COUNT}"]
+        lines += [f'{command} -w -t filter -I INPUT "${{at:-1}}" -j {_COUNT}']
+        lines += [f"{command} -w -t filter -I INPUT $((${{at:-2}} - 1)) -j {_MET}"]
     for item in some:
-        rule = f"-A {_COUNT} {shlex.join(_rule(item))}"
-        lines.append(f"{_command(item)} -w -t mangle {rule}")
-        # What got this far is nobody's: the host's programs need not see it.
-        lines.append(f"{_command(item)} -w -t filter {rule} -j DROP")
-    if closed := _places(item for item in some if not item.open):
+        for table, chain in _CHAINS:
+            # What got behind the barriers is nobody's: the host's programs need not see it.
+            last = " -j DROP" if (table, chain) == _CHAINS[-1] else ""
+            lines.append(
+                f"{_command(item)} -w -t {table} -A {chain} {shlex.join(_rule(item))}{last}"
+            )
+    if closed := _heard_at(some):
         lines.append(background(_HEAR, _PROGRAM, *closed, ready=f"grep -q ready {_heard()}"))
     return "\n".join(lines) + "\n"
 
@@ -86,17 +105,19 @@ def counting(some: Sequence[Passage]) -> str:
 def sending(some: Sequence[Passage]) -> str:
     """Script for a sender: sends some packets on each way, within a second."""
     count = _MANY if any(item.lossy for item in some) else _FEW
-    places = _places(some)
+    places = dict.fromkeys(f"{item.protocol}/{_place(item)}" for item in some)
     return shlex.join(["python3", "-c", _SEND, str(count), *places])
 
 
 def arrived(some: Sequence[Passage]) -> str:
     """Script for a receiver: waits until packets have come on every way, and prints the counts."""
-    lines = ["set -u", "came() {", *_counts(some, "mangle"), "}", "tries=0"]
+    came, *others = _CHAINS
+    lines = ["set -u", "came() {", *_counts(some, *came), "}", "tries=0"]
     lines += [f"while [ $tries -lt {_POLLS} ] && came | grep -qx 0; do"]
-    lines += ["  tries=$((tries + 1)); sleep 0.05", "done", "came", *_counts(some, "filter")]
+    lines += ["  tries=$((tries + 1)); sleep 0.05", "done", "came"]
+    lines += [line for place in others for line in _counts(some, *place)]
     lines += [_remove(command) for command in _commands(some)]
-    if any(not item.open for item in some):
+    if _heard_at(some):
         lines += [f"sort -u {_heard()}", end(_HEAR)]
     return "\n".join(lines) + "\n"
 
@@ -106,48 +127,58 @@ def wrong(some: Sequence[Passage], told: str) -> list[str]:
     counts = [int(line) for line in told.splitlines() if line.isdecimal()]
     heard = {tuple(line.split()) for line in told.splitlines()}
     ordered = [item for command in _commands(some) for item in some if _command(item) == command]
-    if len(counts) != 2 * len(ordered):
+    if len(counts) != len(_CHAINS) * len(ordered):
         return [f"what is sent {item} could not be counted" for item in some]
     found = []
-    for item, came, passed in zip(ordered, counts, counts[len(ordered) :], strict=False):
+    size = len(ordered)
+    for item, came, met, passed in zip(
+        ordered, counts[:size], counts[size : 2 * size], counts[2 * size :], strict=True
+    ):
+        through = passed > 0 or (item.protocol == "udp" and (item.source, _place(item)) in heard)
         if not came:
             found.append(f"what is sent {item} does not even reach the host")
-        elif (passed > 0 or (item.source, f"{item.target}/{item.port}") in heard) != item.open:
+        elif through != item.open:
             found.append(f"what is sent {item} {'does not arrive' if item.open else 'arrives'}")
+        elif not item.open and not met:
+            found.append(f"what is sent {item} does not come by what should keep it out")
     return found
 
 
-def _places(some: Iterable[Passage]) -> list[str]:
-    return list(dict.fromkeys(f"{item.target}/{item.port}" for item in some))
+def _place(item: Passage) -> str:
+    return f"{item.target}/{item.port}"
+
+
+def _heard_at(some: Iterable[Passage]) -> list[str]:
+    """Where a program listens. Not for TCP: one of the host's own may want the port just then."""
+    closed = (item for item in some if not item.open and item.protocol == "udp")
+    return list(dict.fromkeys(map(_place, closed)))
 
 
 def _heard() -> str:
     return f'"{state_of(_HEAR)}.log"'
 
 
-def _counts(some: Iterable[Passage], table: str) -> list[str]:
+def _counts(some: Iterable[Passage], table: str, chain: str) -> list[str]:
     """Prints how many packets each rule has seen, family by family."""
     return [
-        f"  {command} -w -t {table} -nvxL {_COUNT} | awk 'NR > 2 {{print $1}}'"
+        f"  {command} -w -t {table} -nvxL {chain} | awk 'NR > 2 {{print $1}}'"
         for command in _commands(some)
     ]
 
 
-def _place(command: str) -> str:
-    """Behind the barriers, if there are any."""
-    return f"$(( $({command} -w -S INPUT | grep -c -- '-j {CHAIN}$' || true) + 1 ))"
-
-
 def _remove(command: str) -> str:
     return "\n".join(
-        f"{command} -w -t {table} {words} 2>/dev/null || true"
-        for table in ("mangle", "filter")
-        for words in (f"-D INPUT -p udp -j {_COUNT}", f"-F {_COUNT}", f"-X {_COUNT}")
+        f"{command} -w -t {table} {words} {chain} 2>/dev/null || true"
+        for table, chain in _CHAINS
+        for words in ("-D INPUT -j", "-F", "-X")
     )
 
 
 def _rule(item: Passage) -> list[str]:
-    return ["-s", item.source, "-d", item.target, "-p", "udp", "--dport", str(item.port)]
+    words = ["-s", item.source, "-d", item.target, "-p", item.protocol]
+    if item.protocol == "tcp":
+        words += ["--sport", f"{_OWN_PORTS}:{_OWN_PORTS + _MANY - 1}"]
+    return [*words, "--dport", str(item.port)]
 
 
 def _command(item: Passage) -> str:

@@ -64,13 +64,19 @@ class Tampered:
 
 ACCEPT_ALL = "iptables -w -I INPUT 1 -j ACCEPT\niptables -w -S 2>/dev/null"
 PREROUTING = "iptables -w -t mangle -A PREROUTING"
+ACCEPT_TCP = ACCEPT_ALL.replace("-j", "-p tcp -j")
+FORGET_TCP = "iptables -w -S 2>/dev/null; iptables -w -D fedtest-faults 1 2>/dev/null"
 TAMPERED = [
     # The rules read back as they should, and only the measuring tells.
     ("cut: {network: data, from: a, to: b}", "iptables -w -S 2>/dev/null", ACCEPT_ALL,
      "what is sent from a to b"),
     ("partition: {network: data, sides: [[a], [b, c]]}", "iptables -w -S 2>/dev/null", ACCEPT_ALL,
      "arrives"),
-    ("block: {host: b, ports: [7000]}", "iptables -w -S 2>/dev/null", ACCEPT_ALL, "port 7000"),
+    ("block: {host: b, ports: [7000]}", "iptables -w -S 2>/dev/null", ACCEPT_ALL, "UDP port 7000"),
+    ("block: {host: b, ports: [7000], answer: reject}", "iptables -w -S 2>/dev/null", ACCEPT_TCP,
+     "TCP port 7000) does not come by what should keep it out"),
+    ("block: {host: b, ports: [7000]}", "iptables -w -S 2>/dev/null", FORGET_TCP,
+     "TCP port 7000) arrives"),
     ("cut: {network: data}", "-j DROP", "-j ACCEPT", "the rules of fedtest-faults should be"),
     ("interface: {host: b, network: data, down: true}", "link set dev ib0 down",
      "link set dev ib0 up", "interface ib0 (network data) is up"),
@@ -106,7 +112,7 @@ def reason(result: Result) -> str:
 
 
 @without_docker
-@pytest.mark.parametrize("tampered", TAMPERED, ids=[item[0] for item in TAMPERED])
+@pytest.mark.parametrize("tampered", TAMPERED, ids=[" ".join(item[::3]) for item in TAMPERED])
 def test_what_is_not_as_asked_for_is_noticed(
     tmp_path: Path, engine_name: str, tampered: tuple[str, str, str, str]
 ) -> None:

@@ -236,30 +236,33 @@ def test_an_interface_that_is_not_as_it_should_be_is_noticed(
 
 
 def test_what_is_counted_is_dropped_after_it_and_nothing_stays() -> None:
-    some = [WAY, replace(WAY, port=80)]
+    some = [WAY, replace(WAY, port=80), replace(WAY, port=80, protocol="tcp")]
     for script in (passage.counting(some), passage.sending(some), passage.arrived(some)):
         assert is_shell(script)
     assert "-s 10.9.0.1 -d 10.9.0.2 -p udp --dport 80 -j DROP" in passage.counting(some)
-    for table in ("mangle", "filter"):
-        assert f"iptables -w -t {table} -X fedtest-count" in passage.arrived(some)
+    tcp = "-s 10.9.0.1 -d 10.9.0.2 -p tcp --sport 61000:61059 --dport 80 -j DROP"
+    assert tcp in passage.counting(some)
+    for place in ("mangle -X fedtest-count", "filter -X fedtest-count", "filter -X fedtest-met"):
+        assert f"iptables -w -t {place}" in passage.arrived(some)
 
 
 def test_more_is_sent_where_packets_are_lost() -> None:
-    assert " 10 10.9.0.2/47115" in passage.sending([WAY])
-    assert " 60 10.9.0.2/47115" in passage.sending([replace(WAY, lossy=True)])
+    assert " 10 udp/10.9.0.2/47115" in passage.sending([WAY])
+    assert " 60 udp/10.9.0.2/47115" in passage.sending([replace(WAY, lossy=True)])
 
 
 @pytest.mark.parametrize(
     ("is_open", "counts", "found"),
     [
-        (True, "10 10", None),
-        (True, "10 1", None),
-        (False, "10 0", None),
-        (True, "10 0", "what is sent from a to b (10.9.0.2) does not arrive"),
-        (False, "10 10", "what is sent from a to b (10.9.0.2) arrives"),
-        (False, "0 0", "does not even reach the host"),
-        (True, "0 0", "does not even reach the host"),
-        (True, "10", "could not be counted"),
+        (True, "10 10 10", None),
+        (True, "10 10 1", None),
+        (False, "10 10 0", None),
+        (True, "10 10 0", "what is sent from a to b (10.9.0.2) does not arrive"),
+        (False, "10 10 10", "what is sent from a to b (10.9.0.2) arrives"),
+        (False, "0 0 0", "does not even reach the host"),
+        (True, "0 0 0", "does not even reach the host"),
+        (False, "10 0 0", "does not come by what should keep it out"),
+        (True, "10 10", "could not be counted"),
         (True, "", "could not be counted"),
         (True, "10 10 10 10", "could not be counted"),
     ],
@@ -275,15 +278,24 @@ def test_a_way_that_is_not_as_it_should_be_is_noticed(
 
 def test_what_some_program_hears_came_through_whatever_the_counts_say() -> None:
     closed = replace(WAY, open=False)
-    told = f"10\n0\nready\n10.9.0.9 10.9.0.2/{passage.PORT}\n"
+    told = f"10\n10\n0\nready\n10.9.0.9 10.9.0.2/{passage.PORT}\n"
     assert passage.wrong([closed], told) == []
     told += f"10.9.0.1 10.9.0.2/{passage.PORT}\n"
     assert "arrives" in passage.wrong([closed], told)[0]
 
 
+def test_of_tcp_only_the_counts_tell() -> None:
+    closed = replace(WAY, port=80, protocol="tcp", open=False)
+    # What a program hears at that port, it hears by UDP.
+    assert passage.wrong([closed], "10\n10\n0\n10.9.0.1 10.9.0.2/80\n") == []
+    (line,) = passage.wrong([closed], "10\n10\n10\n")
+    assert line == "what is sent from a to b (10.9.0.2, TCP port 80) arrives"
+    assert "hear" not in passage.counting([closed]) + passage.arrived([closed])
+
+
 def test_counts_belong_to_their_ways_whatever_the_family() -> None:
     six = Passage("a", "b", "fd00::1", "fd00::2", 80, open=False)
     # Families one after the other, IPv4 first; each table in that order.
-    (line,) = passage.wrong([six, WAY], "10\n10\n0\n0")
+    (line,) = passage.wrong([six, WAY], "10\n10\n10\n10\n0\n0")
     assert line == "what is sent from a to b (10.9.0.2) does not arrive"
     assert is_shell(passage.counting([six, WAY]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -49,11 +50,13 @@ def measure(
     found = [line for name, items in by_receiver.items() for line in wrong(items, told[name])]
     if found:
         raise NotAsPlanned("\n".join(found))
-    closed = sum(not item.open for item in some)
+    # By whatever protocol.
+    ways = {replace(item, protocol="udp") for item in some}
+    closed = sum(not item.open for item in ways)
     return (
-        f"nothing arrives on {closed} of {len(some)} ways"
+        f"nothing arrives on {closed} of {len(ways)} ways"
         if closed
-        else f"what is sent arrives on {len(some)} ways"
+        else f"what is sent arrives on {len(ways)} ways"
     )
 
 
@@ -85,7 +88,7 @@ def _one_to_each(some: Iterable[Passage]) -> Iterator[Passage]:
 
 
 def _to_ports(plan: Plan, known: Ways, spec: BlockFault, off: frozenset[str]) -> Iterator[Passage]:
-    """One peer is enough to show it, on each port that begins a range."""
+    """One peer is enough to show it, on each port that begins a range, by UDP and by TCP."""
     target = plan.host(spec.host)
     for item in target.attachments:
         peers = [
@@ -96,12 +99,14 @@ def _to_ports(plan: Plan, known: Ways, spec: BlockFault, off: frozenset[str]) ->
             and spec.sender in (None, host.name)
             and any(nic.network == item.network and nic.up for nic in host.attachments)
         ]
-        yield from _one_to_each(
+        for passage in _one_to_each(
             passage
             for peer in peers
             for first, _ in spec.ports
             for passage in _passage(plan, known, item.network, peer, target.name, first)
-        )
+        ):
+            yield passage
+            yield replace(passage, protocol="tcp")
 
 
 def _passage(  # noqa: PLR0917 - a way is so much

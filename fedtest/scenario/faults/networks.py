@@ -119,7 +119,8 @@ class InterfaceFault(Part):
 class BlockFault(Part):
     """Ports of a host let nothing in any more, TCP or UDP, open connections included.
 
-    Confirmed: what is sent to them does not arrive, and when healed it does.
+    Confirmed: what is sent to them by UDP, and connections that are begun by TCP, do not
+    arrive, and when healed they do.
     """
 
     host: HostName = Field(description="The host.")
