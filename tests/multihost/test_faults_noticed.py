@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from fedtest.engine.base import Engine, RunTag
+    from fedtest.engine.base import Engine, ProcessKey, RunTag
 
 docker = pytest.mark.docker  # What it does itself is tampered with.
 # The same code looks and judges on every engine; without Docker it takes less time.
@@ -43,11 +44,15 @@ def scenario(fault: str, link: str = "{}") -> str:
 
 @dataclass
 class Tampered:
-    """An engine with which some scripts for hosts are not those that were asked for."""
+    """An engine with which some scripts for hosts are not those that were asked for.
+
+    `spared`: of the scripts with `old`, the first so many are left as they are.
+    """
 
     engine: Engine
     old: str
     new: str
+    spared: int = 0
     count: int = 0
 
     def __post_init__(self) -> None:
@@ -57,9 +62,12 @@ class Tampered:
     def condition(
         self, run: RunTag, scripts: Mapping[str, str], deadline: float, *, inside: bool = False
     ) -> Mapping[str, str]:
-        self.count += sum(self.old in script for script in scripts.values())
-        changed = {name: script.replace(self.old, self.new) for name, script in scripts.items()}
+        changed = {name: self._changed(script) for name, script in scripts.items()}
         return self._condition(run, changed, deadline, inside=inside)
+
+    def _changed(self, script: str) -> str:
+        self.count += self.old in script
+        return script if self.count <= self.spared else script.replace(self.old, self.new)
 
 
 ACCEPT_ALL = "iptables -w -I INPUT 1 -j ACCEPT\niptables -w -S 2>/dev/null"
@@ -124,11 +132,48 @@ def test_what_is_not_as_asked_for_is_noticed(
     assert said in found
 
 
-def test_a_cut_that_is_not_healed_is_noticed(tmp_path: Path, engine_name: str) -> None:
-    fault = "cut: {network: data, from: a, to: b}, at: 0s, for: 100ms"
-    bent = Tampered(open_engine(engine_name), "iptables -w -D INPUT -j fedtest-faults", "true")
-    found = reason(run(tmp_path, fault, lambda: bent.engine))
+# What is done when the fault comes, too, is left alone there.
+LOOKS = 'echo "==> 0 <=="'
+NOT_HEALED = [
+    ("cut: {network: data, from: a, to: b}", "iptables -w -D INPUT -j fedtest-faults", 0, "true",
+     "host b: the rules of fedtest-faults should be none, they are"),
+    ("interface: {host: b, network: data, down: true}", LOOKS, 1,
+     f"ip link set dev ib0 down; {LOOKS}",
+     "host b: interface ib0 (network data) is down"),
+    ("resolve: {host: b, names: {a: missing}}", "cat > /etc/hosts", 1, "cat > /dev/null",
+     "host b: /etc/hosts is not what it should be"),
+    ("fill: {host: b, path: /dev/shm}", "rm -f .fedtest-full\n", 0, "",
+     "host b: nothing can be written to /dev/shm yet: "),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tampered", NOT_HEALED, ids=[item[0] for item in NOT_HEALED])
+def test_a_fault_that_is_not_healed_is_noticed(
+    tmp_path: Path, engine_name: str, tampered: tuple[str, str, int, str, str]
+) -> None:
+    fault, old, spared, new, said = tampered
+    bent = Tampered(open_engine(engine_name), old, new, spared)
+    found = reason(run(tmp_path, f"{fault}, at: 0s, for: 100ms", lambda: bent.engine))
+    assert bent.count > spared
     assert found.startswith("fault x: was not healed: ")
+    assert said in found
+
+
+def test_processes_that_do_not_go_on_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str
+) -> None:
+    monkeypatch.setattr(machines, "_WAIT", 1.0)
+    engine = open_engine(engine_name)
+    send = engine.signal
+
+    def but_for_one(run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+        if number != signal.SIGCONT:
+            send(run, pids, number)
+
+    monkeypatch.setattr(engine, "signal", but_for_one)
+    found = reason(run(tmp_path, "pause: {process: work}, at: 0s, for: 100ms", lambda: engine))
+    assert found.startswith("fault x: was not healed: ")
+    assert "it is not so that each goes on: work on a, work on b" in found
 
 
 # What undoes it is not done.
