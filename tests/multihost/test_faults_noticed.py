@@ -262,6 +262,8 @@ def test_signals_that_do_not_arrive_are_noticed(
     [
         ("pause: {host: b}, at: 0s", "pause", "host b should be paused, it is on"),
         ("pause: {host: b}, at: 0s, for: 100ms", "unpause", "host b should be on, it is paused"),
+        ("stop: {host: b}, at: 0s", "kill", "host b should be off, it is on"),
+        ("restart: {host: b}, at: 0s", "kill", "host b should be off, it is on"),
     ],
 )
 def test_a_host_that_the_engine_does_not_switch_is_noticed(
@@ -269,15 +271,37 @@ def test_a_host_that_the_engine_does_not_switch_is_noticed(
 ) -> None:
     opened: list[DockerEngine] = []
 
-    def nothing(*_: Any) -> None:
+    def nothing(*_: Any, **__: Any) -> None:
         """The engine's answer to what it does not do."""
 
     def engine() -> DockerEngine:
         opened.append(DockerEngine())
         monkeypatch.setattr(type(opened[0]._client.api), call, nothing)
+        if call == "kill":
+            # It would wait for the end of what goes on.
+            monkeypatch.setattr(type(opened[0]._client.api), "wait", nothing)
         return opened[0]
 
-    assert said in reason(run(tmp_path, fault, engine))
+    found = reason(run(tmp_path, fault, engine))
+    assert said in found
+    assert f"was not {'healed' if call == 'unpause' else 'applied'}: " in found
+
+
+@pytest.mark.parametrize(
+    ("fault", "when"),
+    [
+        ("stop: {host: b}, at: 0s, for: 100ms", "healed"),
+        ("restart: {host: b}, at: 0s", "applied"),
+    ],
+)
+def test_a_host_that_was_on_all_the_time_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str, fault: str, when: str
+) -> None:
+    """Whatever the engine says of it: its first process is the one from before."""
+    engine = open_engine(engine_name)
+    monkeypatch.setattr(engine, "power", lambda *_: None)
+    found = reason(run(tmp_path, fault, lambda: engine))
+    assert found == f"fault x: was not {when}: on all the time, never off: b"
 
 
 @pytest.mark.parametrize("kind", ["stop", "restart"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
+from fedtest.errors import NotAsPlanned
 from fedtest.run.faults import machines, passages
 from fedtest.run.faults.conditions import measure_change
 from fedtest.run.faults.disk import Disks
@@ -128,6 +129,8 @@ class Actions:
 
     def _switch_on(self, step: Step) -> Done:
         hosts = {name: (self._last[name], self._world.switch_on(name)) for name in step.turn.hosts}
+        if same := [name for name, (last, fresh) in hosts.items() if fresh.born == last.born]:
+            raise NotAsPlanned(f"on all the time, never off: {', '.join(same)}")
         return Done(step, self._clock(), f"on again: {', '.join(hosts)}", hosts=hosts)
 
 
