@@ -175,7 +175,7 @@ class EngineContract:
         key = ProcessKey("a", "p")
         pids = engine.start(run, [shell("sleep 60 & echo $!; wait")], listener, DEADLINE)
         listener.wait("the child's id", lambda: "\n" in listener.text(key))
-        engine.signal(run, pids, signal.SIGTERM)
+        assert set(engine.signal(run, pids, signal.SIGTERM)) == {key}
         assert listener.wait_exit(key) == 128 + signal.SIGTERM
         child = int(listener.text(key))
         gone = shell(f"while kill -0 {child}; do sleep 0.05; done", name="gone")
@@ -187,7 +187,7 @@ class EngineContract:
         listener = Listener()
         pids = engine.start(run, [shell("exit 0")], listener, DEADLINE)
         listener.wait_exit(ProcessKey("a", "p"))
-        engine.signal(run, pids, signal.SIGTERM)
+        assert not engine.signal(run, pids, signal.SIGTERM)
 
     def test_the_sockets_of_a_plain_users_process_are_known_as_its(
         self, engine: Engine, run: RunTag

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fedtest.engine.examine import Examination, Examined
     from fedtest.engine.owner import Owner
@@ -143,8 +143,13 @@ class Engine(ABC):
         return {}
 
     @abstractmethod
-    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
-        """Send a signal to processes and their process groups; one that has ended is no error."""
+    def signal(
+        self, run: RunTag, pids: Mapping[ProcessKey, int], number: int
+    ) -> Collection[ProcessKey]:
+        """Send a signal to processes and their process groups; those that there were.
+
+        One that has ended is no error.
+        """
 
     @abstractmethod
     def examine(

@@ -27,7 +27,7 @@ from fedtest.engine.snapshot import Interface, ProcessFacts, Snapshot, TcpSocket
 from fedtest.errors import EngineError, SubnetTaken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from ipaddress import IPv4Network
 
     from fedtest.engine.base import Power, RunTag, Sink
@@ -126,10 +126,16 @@ class FakeEngine(Engine):
             ProcessKey(plan.host, plan.name): self._start(run, plan, sink) for plan in processes
         }
 
-    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+    def signal(
+        self, run: RunTag, pids: Mapping[ProcessKey, int], number: int
+    ) -> Collection[ProcessKey]:
+        there = set()
         for key in pids:
             if process := self._processes.get((run.id, key)):  # Not if its host was switched off.
+                if _state(process.pid) not in "ZX":
+                    there.add(key)
                 process.signal(number)
+        return there
 
     def examine(
         self, run: RunTag, hosts: Mapping[str, Examination], deadline: float

@@ -14,7 +14,7 @@ from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.errors import FedtestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from fedtest.engine.base import Power, RunTag, Sink
     from fedtest.engine.examine import Examination, Examined, FileFacts
@@ -89,9 +89,11 @@ class Concealing(Engine):
         found = self._engine.cold_starts()
         return {key: self._secrets.mask(why) for key, why in found.items()}
 
-    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+    def signal(
+        self, run: RunTag, pids: Mapping[ProcessKey, int], number: int
+    ) -> Collection[ProcessKey]:
         with self._masked():
-            self._engine.signal(run, pids, number)
+            return self._engine.signal(run, pids, number)
 
     def examine(
         self, run: RunTag, hosts: Mapping[str, Examination], deadline: float

@@ -19,7 +19,7 @@ from fedtest.run.runner import Runner
 from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from fedtest.engine.base import Engine, ProcessKey, RunTag
@@ -166,9 +166,10 @@ def test_processes_that_do_not_go_on_are_noticed(
     engine = open_engine(engine_name)
     send = engine.signal
 
-    def but_for_one(run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
-        if number != signal.SIGCONT:
-            send(run, pids, number)
+    def but_for_one(
+        run: RunTag, pids: Mapping[ProcessKey, int], number: int
+    ) -> Collection[ProcessKey]:
+        return () if number == signal.SIGCONT else send(run, pids, number)
 
     monkeypatch.setattr(engine, "signal", but_for_one)
     found = reason(run(tmp_path, "pause: {process: work}, at: 0s, for: 100ms", lambda: engine))
@@ -236,7 +237,7 @@ def test_processes_that_get_no_signal_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machines, "_WAIT", 1.0)
-    monkeypatch.setattr(docker_engine, "signal_processes", lambda *_, **__: None)
+    monkeypatch.setattr(docker_engine, "signal_processes", lambda *_, **__: ())
     found = reason(run(tmp_path, "pause: {process: work}, at: 0s", DockerEngine))
     assert "it is not so that each stands still: work on a, work on b" in found
 
@@ -251,9 +252,25 @@ def test_signals_that_do_not_arrive_are_noticed(
 ) -> None:
     monkeypatch.setattr(machines, "_WAIT", 1.0)
     engine = open_engine(engine_name)
-    monkeypatch.setattr(engine, "signal", lambda *_: None)
+    monkeypatch.setattr(engine, "signal", lambda *_: ())
     found = reason(run(tmp_path, f"{kind}: {{process: work}}, at: 0s", lambda: engine))
     assert f"it is not so that each {said}: work on a, work on b" in found
+
+
+def test_a_signal_that_finds_nobody_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine_name: str
+) -> None:
+    engine = open_engine(engine_name)
+    send = engine.signal
+
+    def to_others(run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> Any:
+        # On b to a process that nobody has: ids end before.
+        others = {key: 1 << 23 if key.host == "b" else pid for key, pid in pids.items()}
+        return send(run, pids if number == signal.SIGKILL else others, number)
+
+    monkeypatch.setattr(engine, "signal", to_others)
+    found = reason(run(tmp_path, "kill: {process: work, signal: TERM}, at: 0s", lambda: engine))
+    assert found == "fault x: was not applied: the signal found nobody: work on b"
 
 
 @docker

@@ -18,7 +18,7 @@ from fedtest.run.result import Verdict
 from runs import HOSTS, Lab, Recorder, Run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from fedtest.engine.base import Power, ProcessKey, RunTag
@@ -279,9 +279,10 @@ def test_a_process_that_has_ended_cannot_be_had(lab: Lab, kind: str) -> None:
 
 def test_a_process_that_does_not_stop_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     class Deaf(FakeEngine):
-        def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
-            if number != signal.SIGSTOP:
-                super().signal(run, pids, number)
+        def signal(
+            self, run: RunTag, pids: Mapping[ProcessKey, int], number: int
+        ) -> Collection[ProcessKey]:
+            return () if number == signal.SIGSTOP else super().signal(run, pids, number)
 
     monkeypatch.setattr(machines, "_WAIT", 0.3)
     text = faulted("pause: {process: work}, at: 0s, id: x", checks="exit: {process: work, code: 3}")

@@ -26,7 +26,7 @@ from fedtest.errors import EngineError, InvalidError
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fedtest.engine.base import Power, RunTag, Sink
     from fedtest.engine.examine import Examination, Examined
@@ -152,19 +152,22 @@ class DockerEngine(Engine):
             deadline=deadline,
         )
 
-    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+    def signal(
+        self, run: RunTag, pids: Mapping[ProcessKey, int], number: int
+    ) -> Collection[ProcessKey]:
         end = time.monotonic() + _SIGNAL_DEADLINE
         by_host: dict[str, list[int]] = {}
         for key, pid in pids.items():
             by_host.setdefault(key.host, []).append(pid)
 
-        def send(host: str) -> None:
+        def send(host: str) -> Collection[int]:
             pids_there = by_host[host]
-            signal_processes(self._client, run, host, pids_there, number=number, end=end)
+            return signal_processes(self._client, run, host, pids_there, number=number, end=end)
 
-        self._workers.each(
+        there = self._workers.each(
             send, by_host, doing=f"sending signal {number}", deadline=_SIGNAL_DEADLINE
         )
+        return {key for key, pid in pids.items() if pid in there[key.host]}
 
     def examine(
         self, run: RunTag, hosts: Mapping[str, Examination], deadline: float

@@ -21,6 +21,8 @@ from fedtest.engine.docker.scripts import run_script
 from fedtest.errors import DeadlineError, EngineError, FedtestError, NotAsPlanned
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from fedtest.engine.base import RunTag, Sink
     from fedtest.engine.docker.client import DockerClient
     from fedtest.plan import ProcessPlan
@@ -31,6 +33,13 @@ keeps its output open, and perhaps talks on, would hide its end."""
 
 _DRAIN = 0.2
 """Seconds of silence after which a process known to have ended has said all."""
+
+_SIGNAL = """n=$1; shift
+for p; do
+  if kill -"$n" -"$p" || kill -"$n" "$p"; then echo "$p"; fi
+done 2>/dev/null
+true
+"""
 
 
 def start_process(
@@ -72,10 +81,10 @@ def _confirm(key: ProcessKey, wanted: tuple[tuple[str, str], ...], told: bytes) 
 
 def signal_processes(
     client: DockerClient, run: RunTag, host: str, pids: list[int], *, number: int, end: float
-) -> None:
-    """Signal processes and their groups; one that has ended is no error."""
-    script = 'n=$1; shift; for p; do kill -"$n" -"$p" || kill -"$n" "$p"; done 2>/dev/null; true'
-    run_script(client, run, host, script, str(number), *map(str, pids), end=end)
+) -> Collection[int]:
+    """Signal processes and their groups; those that there were: one that has ended is no error."""
+    told = run_script(client, run, host, _SIGNAL, str(number), *map(str, pids), end=end)
+    return {int(line) for line in told.split()}
 
 
 class _Watcher:

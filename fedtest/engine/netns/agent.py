@@ -130,9 +130,8 @@ class Agent:
             case "join":
                 return self._join()
             case "signal":
-                for pid in order["pids"]:
-                    _signal(pid, order["number"])
-                return {}, []
+                there = [pid for pid in order["pids"] if _signal(pid, order["number"])]
+                return {"there": there}, []
             case other:
                 raise ValueError(f"nobody knows how to {other}")
         pid = self._fork(child, files)
@@ -201,14 +200,15 @@ class Agent:
         os.setuid(uid)
 
 
-def _signal(pid: int, number: int) -> None:
+def _signal(pid: int, number: int) -> bool:
+    """Whether there was anybody to get it."""
     if pid <= 1:
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, number)
-        return
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+        return False
+    for send in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError):
+            send(pid, number)
+            return True
+    return False
 
 
 def _probe(request: Any) -> None:

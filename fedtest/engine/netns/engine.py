@@ -35,7 +35,7 @@ from fedtest.errors import DeadlineError, EngineError, NotAsPlanned
 from fedtest.plan import ImagePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fedtest.engine.base import Power, RunTag, Sink
     from fedtest.engine.examine import Examination, Examined
@@ -232,19 +232,23 @@ class NetnsEngine(Engine):
     def cold_starts(self) -> Mapping[ProcessKey, str]:
         return self._starter.cold()
 
-    def signal(self, run: RunTag, pids: Mapping[ProcessKey, int], number: int) -> None:
+    def signal(
+        self, run: RunTag, pids: Mapping[ProcessKey, int], number: int
+    ) -> Collection[ProcessKey]:
         end = time.monotonic() + _SIGNAL_DEADLINE
         by_host: dict[str, list[int]] = {}
         for key, pid in pids.items():
             by_host.setdefault(key.host, []).append(pid)
         what = f"sending signal {number}"
 
-        def send(host: str) -> None:
+        def send(host: str) -> Collection[int]:
             order = {"do": "signal", "pids": by_host[host], "number": int(number)}
             with speak(_place(run, host), order, (), what, end) as connection:
-                hear(connection, what)
+                there: list[int] = hear(connection, what)["there"]
+                return there
 
-        self._workers.each(send, by_host, doing=what, deadline=_SIGNAL_DEADLINE)
+        there = self._workers.each(send, by_host, doing=what, deadline=_SIGNAL_DEADLINE)
+        return {key for key, pid in pids.items() if pid in there[key.host]}
 
     def examine(
         self, run: RunTag, hosts: Mapping[str, Examination], deadline: float

@@ -23,8 +23,10 @@ _POLL = 0.02
 def kill(world: World, pids: Mapping[ProcessKey, int | None], number: int) -> str:
     """Signal processes that must be there; with SIGKILL, until they are gone."""
     running = _running(world, pids)
-    world.engine.signal(world.run, running, number)
+    there = world.engine.signal(world.run, running, number)
     if number != signal.SIGKILL:
+        if missed := [str(key) for key in running if key not in there]:
+            raise NotAsPlanned(f"the signal found nobody: {', '.join(missed)}")
         return f"sent to {_listed(running)}"
     _until(world, running, "is gone", lambda facts: not facts)
     return f"{_listed(running)} gone"

@@ -34,7 +34,7 @@ _WHICH = "The host, or `{any: ...}` for one of several."
 class KillFault(Part):
     """A process, with all that it started, gets a signal.
 
-    Confirmed: it was there; and after SIGKILL it is gone.
+    Confirmed: it was there, and the kernel took the signal for it; and after SIGKILL it is gone.
     """
 
     process: ProcessName = Field(description="The process.")
