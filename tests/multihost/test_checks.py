@@ -108,6 +108,12 @@ HOLD = """
   - {reach: {from: b, to: a, network: mgmt, port: 5000, reachable: false}, always: true}
   - {bytes: {host: b, network: data, direction: tx, min: 400kB}, eventually: 20s}
   - {value: {process: server, name: received, each: "<= 1000000"}, always: true}
+  - {packets: {host: a, network: data, direction: tx, min: 10}, eventually: 20s}
+  - {packets: {host: b, network: mgmt, direction: tx, max: 100}, always: true}
+  - {sockets: {process: client, remote: data}, eventually: 20s}
+  - {sockets: {process: server, listen: {port: 5000, local: "${{ nics.data.ip }}"}}, always: true}
+  - {files: {host: b, path: /tmp/model}, eventually: 40s}
+  - {files: {host: a, path: /tmp/model, exists: false}, always: true}
 """
 
 FAIL = """
@@ -147,6 +153,12 @@ FAIL = """
   - {reach: {from: b, to: a, network: data, port: 5000, reachable: false}, always: true}
   - {bytes: {host: b, network: data, direction: tx, max: 100kB}, always: true}
   - {value: {process: server, name: received, each: "<= 600000"}, always: true}
+  - {packets: {host: b, network: mgmt, direction: tx, min: 1000}, eventually: 20s}
+  - {packets: {host: b, network: data, direction: tx, max: 10}, always: true}
+  - {sockets: {process: server, listen: {port: 5001}}, eventually: 20s}
+  - {sockets: {process: client, remote: mgmt}, always: true}
+  - {files: {host: a, path: /tmp/model}, eventually: 20s}
+  - {files: {host: b, path: /etc/hosts, match: "no such line"}, always: true}
 """
 
 
@@ -180,8 +192,10 @@ def test_checks_that_do_not_hold_are_noticed_and_explained(fedtest: CommandLine)
         'a: the first of 1: > ready fedtest-value {"name": "received"',
         "a: a line matches, but has n = 1000000",
         "b reported no unheard-of reported were: rank, same",
+        "server listens at any address, port 5001",
     ):
         assert words in said
+    assert "never judged" not in said
 
 
 @pytest.mark.parametrize(

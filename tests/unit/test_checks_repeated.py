@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import pytest
 
 from checking import SCENARIO, Case
 from fedtest.engine.fake import Defects, FakeEngine
+from fedtest.engine.snapshot import TcpSocket
 from fedtest.run.checks import evaluate
 from fedtest.run.checks.needs import examinations, looks
 from fedtest.run.checks.repeated import Repeated
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 REACH = "reach: {from: a, to: b, port: 80}"
 OPEN = Defects(reach={("a", "10.1.0.3", 80): "connected"})
 SHUT = Defects()
+SPEAKS = TcpSocket(
+    ip_address("192.168.0.10"), 40000, ip_address("192.168.0.1"), 5, "established", 7
+)
 
 
 class Watched:
@@ -166,6 +172,56 @@ class TestAlways:
         result = watched.end()
         assert not result.passed
         assert result.found == "not after 4.0 s: a: 1.5, b: 0.6"
+
+
+class TestSockets:
+    """Who has no socket yet has none that is wrong: it is judged once each one has some."""
+
+    CHECK = "sockets: {process: trainer, remote: data}"
+
+    def test_it_is_judged_from_when_each_has_some(self, case: Case) -> None:
+        watched = Watched(case, f"{self.CHECK}, always: true")
+        watched.look(1, SHUT)
+        case.sockets("a", ("192.168.0.10", 5))
+        watched.look(2, SHUT)  # The other one has none.
+        case.sockets("b", ("192.168.0.11", 5))
+        watched.look(3, SHUT)
+        watched.look(4, SHUT)
+        result = watched.end()
+        assert result.passed
+        assert result.found.startswith("2 times: ")
+
+    def test_one_that_goes_astray_later_is_noticed(self, case: Case) -> None:
+        watched = Watched(case, "sockets: {process: other, local: 192.168.0.10}, always: true")
+        watched.look(1, SHUT)
+        case.state("a", "other").sockets.add(SPEAKS)
+        watched.look(2, SHUT)
+        case.state("a", "other").sockets.add(replace(SPEAKS, local=ip_address("10.1.0.2")))
+        watched.look(3, SHUT)
+        result = watched.end()
+        assert not result.passed
+        assert result.found == "not after 3.0 s: a: 10.1.0.2 and 192.168.0.10"
+
+    def test_who_never_had_any_was_never_judged(self, case: Case) -> None:
+        watched = Watched(case, f"{self.CHECK}, always: true")
+        watched.look(1, SHUT)
+        case.sockets("a", ("192.168.0.10", 5))
+        watched.look(2, SHUT)
+        result = watched.end()
+        assert not result.passed
+        assert result.found == "it was never judged while processes ran"
+
+    def test_it_did_not_hold_at_some_moment_either(self, case: Case) -> None:
+        watched = Watched(case, f"{self.CHECK}, eventually: 5s")
+        watched.look(1, SHUT)
+        case.sockets("a", ("192.168.0.10", 5))
+        watched.look(2, SHUT)
+        assert not watched.end().passed
+        case.sockets("b", ("192.168.0.11", 5))
+        watched.look(4, SHUT)
+        result = watched.end()
+        assert result.passed
+        assert result.found.startswith("after 4.0 s: ")
 
 
 class TestLooks:
