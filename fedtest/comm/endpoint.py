@@ -177,11 +177,11 @@ class Endpoint:
             raise errors[0]
 
     def leave(self) -> None:
-        """Close as the end of a process does: in short time, and with a warning for an error."""
+        """Close where nobody would hear of an error: in short time, and with a warning of it."""
         try:
             self.close(LEAVING)
         except CommError as error:
-            log.warning("at the end of the process: %s", error)
+            log.warning("closing: %s", error)
 
     def _release(self, outboxes: Sequence[Outbox]) -> None:
         """Have Gloo let go of the threads that wait for messages, or for theirs to be taken.

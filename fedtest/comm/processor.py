@@ -29,7 +29,9 @@ class PackageProcessor:
 
     Without one, over the default process group of torch.distributed; messages
     that are sent there by other means must then have another tag than 0, or be
-    received before a call of `recv_package` is waiting for any rank.
+    received before a call of `recv_package` is waiting for any rank. When the
+    process ends, it waits up to five seconds for packages to be taken, and the
+    group's connections close.
     """
 
     @staticmethod
@@ -69,17 +71,24 @@ def current() -> Endpoint:
             return _endpoint
         if group is None:
             raise NotConnected("not connected: call init_network_connection() first")
-        if _endpoint is not None and not _endpoint.ahead:
-            _endpoint.leave()  # it is of a group that is no more
-        _endpoint = Endpoint(group, limit=wire.MAX_PACKAGE_BYTES, ahead=False)
-        return _endpoint
+        stale = _endpoint
+        new = _endpoint = Endpoint(group, limit=wire.MAX_PACKAGE_BYTES, ahead=False)
+    _leave(stale)
+    return new
 
 
 def use(endpoint: Endpoint) -> None:
     """Make `endpoint` the current one, until it is closed."""
-    global _endpoint  # noqa: PLW0603
+    global _endpoint
     with _lock:
-        _endpoint = endpoint
+        stale, _endpoint = _endpoint, endpoint
+    _leave(stale)
+
+
+def _leave(stale: Endpoint | None) -> None:
+    """What was made here for a group that is no more is closed; a DistNetwork closes its own."""
+    if stale is not None and not stale.ahead and not stale.forked:
+        stale.leave()
 
 
 def forget(endpoint: Endpoint) -> None:

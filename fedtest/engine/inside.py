@@ -79,13 +79,14 @@ $1 is the content of /etc/hosts, $2 that of /etc/resolv.conf, empty for what the
 engine puts there; files to print come after them.
 """
 
-WRAPPER = """/bin/cat /proc/self/environ 2>/dev/null || cat /proc/self/environ
-printf "fedtest-pid %s\\n" "$$"; exec "$@"
+WRAPPER = """{ /bin/cat /proc/self/environ || cat /proc/self/environ; } 2>/dev/null
+printf "fedtest-pid %s\\n" "$$" && exec "$@"
 """
 """Starts a command after telling, on standard output, its environment and its process id.
 
 A shell sets some variables itself (PWD, IFS), so what it was given is not all that counts. The
-`cat` has what the command will have; it is mostly there, also where the scenario says another PATH.
+`cat` has what the command will have, but for what a shell counts (SHLVL); it is mostly there, also
+where the scenario says another PATH.
 """
 
 

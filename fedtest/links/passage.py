@@ -30,8 +30,8 @@ _HEAR = "hear"
 _PROGRAM = Path(__file__).with_name("inside") / "hear.py"
 _FEW, _MANY = 10, 60
 _INTERVAL = 0.01
-_OWN_PORTS = 61000
-"""The first from which TCP is tried: beyond those that kernels give to who asks for none."""
+_OWN_PORTS = 940
+"""The first from which TCP is tried: below those that are given to who asks for none."""
 _POLLS = 60
 """Times 50 ms: how long packets may be on their way after the last was sent."""
 

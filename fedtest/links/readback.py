@@ -40,9 +40,11 @@ def reading(commands: Commands) -> str:
         ]
     # Where nothing ever listened there is no such file, and who has ended has none.
     words = f'pid=$(cat "{state_of(DELAY)}.pid") && tr "\\0" "\\n" <"/proc/$pid/cmdline"'
+    # A table that a kernel has not has no rules.
+    missing = "" if commands.rules else " 2>/dev/null || true"
     return "\n".join([
         *lines,
-        'echo "==> rules <=="; iptables -w -t mangle -S',
+        f'echo "==> rules <=="; iptables -w -t mangle -S{missing}',
         f'echo "==> queues <=="; cat {LISTENING} 2>/dev/null || true',
         f'echo "==> delays <=="; ( {words} | grep -Ex "[0-9:]+" ) 2>/dev/null || true',
     ])  # fmt: skip

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _EACH = 10.0
 _ALL = 30.0
 _MOST = 200
-_COMMAND = 1000
+COMMAND = 1000
+"""Characters that are shown of a command; of a longer one whole words, and then `CUT`."""
+CUT = "..."
 
 
 def stacks(sessions: Collection[int] | None) -> str:
@@ -63,8 +65,8 @@ def _shown(words: Sequence[str]) -> str:
     length = 0
     for at, word in enumerate(words):
         length += len(word) + 1
-        if length > _COMMAND:
-            return " ".join((*words[:at], "..."))
+        if length > COMMAND:
+            return " ".join((*words[:at], CUT))
     return " ".join(words)
 
 

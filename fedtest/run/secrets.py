@@ -28,10 +28,10 @@ MASK = "***"
 SHORTEST = 4
 """Characters; to mask a shorter one would be to mask half of all text."""
 LONGEST = 16 << 10
-_CUT = " ..."
-"""How a command ends of which only the first words are shown (see `fedtest.probe.stacks`)."""
-_COMMAND = 1000
-"""Characters that are shown of a command."""
+
+COMMAND, CUT = 1000, "..."
+"""How much is shown of a command, and how one ends of which that is the first words: as
+`fedtest.probe.stacks`, which runs in hosts, has them."""
 
 _T = TypeVar("_T")
 
@@ -76,7 +76,7 @@ class Secrets:
 
     def mask_commands(self, text: str) -> str:
         """The same of text with commands, which may be cut between two words of a secret."""
-        return self._cut.sub(MASK + _CUT, self.mask(text))
+        return self._cut.sub(f"{MASK} {CUT}", self.mask(text))
 
     def mask_bytes(self, data: bytes) -> bytes:
         """The same of bytes."""
@@ -233,8 +233,8 @@ def _begun(value: str) -> set[str]:
     found = set()
     for count in range(1, len(words)):
         begun = " ".join(words[:count])
-        if len(begun) > _COMMAND:
+        if len(begun) > COMMAND:
             break
         if len(begun) >= SHORTEST:
-            found.add(begun + _CUT)
+            found.add(f"{begun} {CUT}")
     return found

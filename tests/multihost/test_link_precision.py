@@ -19,7 +19,8 @@ LINKS = {
     "ms1": "delay: 1ms",
     "ms20": "delay: 20ms",
     "ms200": "delay: 200ms",
-    "jitter": "delay: 20ms, jitter: 10ms",
+    # Four of them, or a draw of packets would be too few to judge by.
+    **{f"jitter{number}": "delay: 20ms, jitter: 10ms" for number in range(4)},
 }
 
 # One clock for all hosts: that of the machine since it was started.
@@ -37,7 +38,10 @@ with selectors.DefaultSelector() as ready:
         for key, _ in ready.select():
             (sent,) = struct.unpack("d", key.fileobj.recv(100))
             found[key.data].append(1000 * (time.monotonic() - sent))
+together = {{}}
 for name, each in found.items():
+    together.setdefault("jitter" if name[:6] == "jitter" else name, []).extend(each)
+for name, each in together.items():
     each.sort()
     for part in (0.05, 0.5, 0.95):
         value = each[round(part * (len(each) - 1))]
@@ -94,8 +98,8 @@ def test_delays_from_1_to_200_ms_and_jitter_are_within_five_percent(fedtest: Com
     base = found["plain 0.5"]
     for milliseconds in (1, 20, 200):
         delay = found[f"ms{milliseconds} 0.5"] - base
-        assert delay == pytest.approx(milliseconds, rel=0.05), found
-    assert found["jitter 0.5"] - base == pytest.approx(20, abs=2), found  # the median of 400
+        assert delay == pytest.approx(milliseconds, rel=0.05, abs=0.08), found
+    assert found["jitter 0.5"] - base == pytest.approx(20, abs=1.5), found  # the median of 1,600
     # Evenly between 10 and 30 ms: nine of ten are so far from each other.
     width = found["jitter 0.95"] - found["jitter 0.05"]
     assert width == pytest.approx(0.9 * 20, rel=0.05), found

@@ -126,6 +126,30 @@ def processor(here: Here) -> Any:
     return sorted(found, key=str)
 
 
+def processor_of_groups(here: Here) -> Any:
+    """PackageProcessor over one group after the other; the threads that it has with the last."""
+    store = dist.TCPStore(
+        "127.0.0.1", here.port, here.size, here.rank == 0, **rendezvous.WITHOUT_LIBUV
+    )
+    for number in range(3):
+        dist.init_process_group(
+            "gloo",
+            store=dist.PrefixStore(str(number), store),
+            rank=here.rank,
+            world_size=here.size,
+        )
+        if here.rank == 0:
+            assert PackageProcessor.recv_package(src=1)[2][0].item() == number
+            PackageProcessor.send_package(Package(0, torch.tensor(number)), dst=1)
+        else:
+            PackageProcessor.send_package(Package(0, torch.tensor(number)), dst=0)
+            assert PackageProcessor.recv_package(src=0)[2][0].item() == number
+        names = [each.name for each in threading.enumerate() if "fedtest" in each.name]
+        dist.destroy_process_group()
+    here.say(sorted(names))
+    here.wait()  # the store is rank 0's
+
+
 def any_source(here: Here, packages: int) -> Any:
     """All others send to rank 0 at once; it takes from anybody."""
     with here.network() as network:

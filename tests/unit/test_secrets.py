@@ -13,6 +13,7 @@ from fedtest.engine.base import Engine
 from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.errors import EngineError, FedtestError, UsageError
 from fedtest.probe import stacks as probe
+from fedtest.run import secrets
 from fedtest.run.concealing import Concealing
 from fedtest.run.result import Verdict
 from fedtest.run.secrets import MASK, Secrets
@@ -136,7 +137,7 @@ def test_no_artifact_has_it_and_the_process_has(lab: Lab) -> None:
 def test_what_is_saved_of_a_process_that_hangs_has_nothing_of_it(lab: Lab) -> None:
     """Its command is shown up to some length, which is in the middle of the value."""
     hangs = "import time; print('hangs', flush=True); time.sleep(600)"
-    length = probe._COMMAND - len(f"python3 -c {hangs} ") - 4
+    length = probe.COMMAND - len(f"python3 -c {hangs} ") - 4
     words = ["python3", "-c", hangs, "x" * length + "${{ secrets.TOKEN }}"]
     done = lab.run(SCENARIO % (f"{json.dumps(words)}, deadline: 1500ms", ""))
     assert done.result.verdict is Verdict.FAILED
@@ -147,11 +148,15 @@ def test_what_is_saved_of_a_process_that_hangs_has_nothing_of_it(lab: Lab) -> No
     assert not [form for form in (*forms(), TOKEN[:4]) if form in found]
 
 
+def test_both_sides_know_how_a_command_is_cut() -> None:
+    assert (secrets.COMMAND, secrets.CUT) == (probe.COMMAND, probe.CUT)
+
+
 def test_of_what_a_shell_has_split_no_word_is_shown_where_a_command_is_cut(lab: Lab) -> None:
     hangs = "import time; print('hangs', flush=True); time.sleep(600)"
     first, *_ = TOKEN.split()
     # Room for the first word, and none for the second.
-    length = probe._COMMAND - len(f"python3 -c {hangs}  {first} ") - 2
+    length = probe.COMMAND - len(f"python3 -c {hangs}  {first} ") - 2
     run = f'exec python3 -c "{hangs}" {"x" * length} $TOKEN'
     done = lab.run(SCENARIO % (f"{json.dumps(run)}, deadline: 1500ms", ""))
     assert done.result.verdict is Verdict.FAILED

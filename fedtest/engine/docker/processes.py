@@ -1,8 +1,8 @@
 """Commands in hosts: started by `exec`, watched over its stream, signalled from inside.
 
 The engine's exec can neither be signalled nor be waited for, and the SDK's
-time-outs do not reach its stream. So a command first tells its process id (see
-`inside.WRAPPER`), one thread for each reads the stream with time-outs of its
+time-outs do not reach its stream. So a command first tells its environment and
+its process id (see `inside.WRAPPER`), one thread for each reads the stream with time-outs of its
 own, and the exit status is asked for when the stream ends.
 """
 
@@ -34,6 +34,12 @@ keeps its output open, and perhaps talks on, would hide its end."""
 _DRAIN = 0.2
 """Seconds of silence after which a process known to have ended has said all."""
 
+_FIRST = 8 << 20
+"""The most bytes before the process id: kernels give a program 6 MB of words at most."""
+
+_COUNTED = frozenset({"SHLVL", "_"})
+"""Variables that some shells change for what they start and change back for what they become."""
+
 _SIGNAL = """n=$1; shift
 for p; do
   if kill -"$n" -"$p" || kill -"$n" "$p"; then echo "$p"; fi
@@ -64,12 +70,17 @@ def start_process(
 
 def _confirm(key: ProcessKey, wanted: tuple[tuple[str, str], ...], told: bytes) -> None:
     """NotAsPlanned with every variable that the image's shell hands on otherwise."""
+    if wanted and not told:
+        raise NotAsPlanned(
+            f"{key}: its environment could not be read back",
+            remedy="An image needs `cat` and `printf`, in /bin or on the PATH of the process.",
+        )
     lines = told.decode("utf-8", "replace").split("\0")
     found = dict(line.partition("=")[::2] for line in lines)
     wrong = [
         f"{name} should be {value!r}, it is {repr(found[name]) if name in found else 'not set'}"
         for name, value in wanted
-        if found.get(name) != value
+        if name not in _COUNTED and found.get(name) != value
     ]
     if wrong:
         raise NotAsPlanned(
@@ -155,6 +166,8 @@ class _Watcher:
                 (self._first if stream == "stdout" else self._errors).extend(data)
                 told = inside.TOLD.search(self._first)
                 if told is None:
+                    if len(self._first) > _FIRST:
+                        raise EngineError(f"{self._key}: could not be started: no process id came")
                     continue
                 self.environment = bytes(self._first[: told.start()])
                 self._pid, rest = int(told[1]), bytes(self._first[told.end() :])
