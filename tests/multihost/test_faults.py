@@ -350,6 +350,7 @@ checks:
 )
 
 
+@pytest.mark.netns  # the same scripts on every engine; CHANGES has a link fault for both
 @measures
 def test_a_rate_and_a_loss_come_and_go_where_there_were_no_conditions(
     fedtest: CommandLine,

@@ -159,6 +159,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
 """
 
 
+@without_docker
 @measures
 @pytest.mark.parametrize(("queue", "limits"), [("20kB", "max: 60kB"), ("1MB", "min: 100kB")])
 def test_a_queue_holds_so_much_and_no_more(fedtest: CommandLine, queue: str, limits: str) -> None:

@@ -20,6 +20,9 @@ UNTIMED = {
     "hierarchical-fedlab",
     "hierarchical-three-levels",
     "interop-fedlab",
+    "ring",
+    "ring-resume",
+    "ring-two-servers",
     "ring-without-interface",
 }
 
@@ -46,11 +49,12 @@ def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
     assert left_behind(result["id"]) == []
 
 
+@pytest.mark.netns  # where an image brings it, it is there
 @pytest.mark.parametrize("name", ["interop-fedlab", "hierarchical-fedlab"])
 def test_where_there_is_no_fedlab_the_run_ends_soon_and_says_so(
     fedtest: CommandLine, name: str
 ) -> None:
-    if fedtest.engine == "netns" and find_spec("torchvision") is None:
+    if find_spec("torchvision") is None:
         pytest.skip("this environment has not the extra `node`")
     scenarios = bundle() / "scenarios"
     text = (scenarios / f"{name}.yaml").read_text(encoding="utf-8")
