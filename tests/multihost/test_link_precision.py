@@ -19,8 +19,7 @@ LINKS = {
     "ms1": "delay: 1ms",
     "ms20": "delay: 20ms",
     "ms200": "delay: 200ms",
-    # Four of them, or a draw of packets would be too few to judge by.
-    **{f"jitter{number}": "delay: 20ms, jitter: 10ms" for number in range(4)},
+    "jitter": "delay: 20ms, jitter: 10ms",
 }
 
 # One clock for all hosts: that of the machine since it was started.
@@ -38,10 +37,7 @@ with selectors.DefaultSelector() as ready:
         for key, _ in ready.select():
             (sent,) = struct.unpack("d", key.fileobj.recv(100))
             found[key.data].append(1000 * (time.monotonic() - sent))
-together = {{}}
 for name, each in found.items():
-    together.setdefault("jitter" if name[:6] == "jitter" else name, []).extend(each)
-for name, each in together.items():
     each.sort()
     for part in (0.05, 0.5, 0.95):
         value = each[round(part * (len(each) - 1))]
@@ -101,11 +97,12 @@ def test_delays_from_1_to_200_ms_and_jitter_are_what_was_asked_for(fedtest: Comm
         delay = found[f"ms{milliseconds} 0.5"] - base
         # Half a millisecond, as is documented: a processor takes its time to be told of a packet.
         assert delay == pytest.approx(milliseconds, rel=0.05, abs=0.5), found
-    assert found["jitter 0.5"] - base == pytest.approx(20, abs=1.5), found  # the median of 1,600
-    # Evenly between 10 and 30 ms: nine of ten are so far from each other.
+    # Evenly between 10 and 30 ms: nine of ten are so far from each other. Five to six standard
+    # deviations of what 400 packets tell are let pass.
+    assert found["jitter 0.5"] - base == pytest.approx(20, abs=2.5), found
     width = found["jitter 0.95"] - found["jitter 0.05"]
-    assert width == pytest.approx(0.9 * 20, rel=0.05), found
-    assert found["jitter 0.05"] - base == pytest.approx(11, abs=0.8), found
+    assert width == pytest.approx(0.9 * 20, rel=0.1), found
+    assert found["jitter 0.05"] - base == pytest.approx(11, abs=1.3), found
 
 
 def reported(fedtest: CommandLine) -> dict[str, float]:
