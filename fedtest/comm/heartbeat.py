@@ -105,7 +105,7 @@ class Heartbeat:
         self._gone = gone
         self._verdicts: dict[int, str] = {}  # "" after a farewell
         self._changed = threading.Condition()
-        self._closed = self._ended = False
+        self._closed = False
         self._selector = selectors.DefaultSelector()
         self._waker, wake = socket.socketpair()
         self._selector.register(wake, selectors.EVENT_READ, None)
@@ -128,7 +128,9 @@ class Heartbeat:
         Once this is closed nothing more is heard, and so nothing waited for.
         """
         with self._changed:
-            self._changed.wait_for(lambda: peer in self._verdicts or self._ended, seconds)
+            self._changed.wait_for(
+                lambda: peer in self._verdicts or not self._thread.is_alive(), seconds
+            )
             return self._verdicts.get(peer)
 
     def close(self) -> None:
@@ -140,7 +142,6 @@ class Heartbeat:
         self._waker.close()
         self._thread.join()
         with self._changed:
-            self._ended = True
             self._changed.notify_all()
         for link in self._links.values():
             with suppress(OSError):

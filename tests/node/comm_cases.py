@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from comm_ranks import Here, failure
-from torch import distributed as dist
 
 from fedtest import comm
-from fedtest.comm import MessageCode, Package, PackageProcessor, rendezvous, short
+from fedtest.comm import MessageCode, Package, PackageProcessor, short
 
 SHAPES: tuple[tuple[int, ...], ...] = (
     (), (1,), (0,), (7,), (3, 0), (2, 3), (2, 3, 4), (1, 2, 3, 4), (2, 1, 2, 1, 2),
@@ -96,58 +95,6 @@ def resident(kind: str) -> int:
     """Bytes: VmRSS those now, VmHWM the most since /proc/self/clear_refs was told so."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition(f"{kind}:")[2].split()[0]) * 1024
-
-
-def processor(here: Here) -> Any:
-    """PackageProcessor over a group that torch made."""
-    dist.init_process_group(
-        "gloo",
-        store=dist.TCPStore(
-            "127.0.0.1", here.port, here.size, here.rank == 0, **rendezvous.WITHOUT_LIBUV
-        ),
-        rank=here.rank,
-        world_size=here.size,
-    )
-    if here.rank:
-        package = Package(MessageCode.SetUp, [torch.arange(6).view(2, 3), torch.tensor(1)])
-        PackageProcessor.send_package(package, dst=0)
-        assert Package.parse_header(package.header)[:2] == (here.rank, 0)
-        PackageProcessor.send_package(Package(), dst=0)
-        raw = torch.zeros(1)
-        dist.recv(raw, src=0)
-        return raw.item()
-    found = []
-    for _ in range(2 * (here.size - 1)):
-        sender, code, content = PackageProcessor.recv_package()
-        found.append((sender, code.name, content and [t.tolist() for t in content]))
-    # Nothing of ours waits for what others send by other means.
-    for rank in range(1, here.size):
-        dist.send(torch.tensor([float(rank)]), dst=rank)
-    return sorted(found, key=str)
-
-
-def processor_of_groups(here: Here) -> Any:
-    """PackageProcessor over one group after the other; the threads that it has with the last."""
-    store = dist.TCPStore(
-        "127.0.0.1", here.port, here.size, here.rank == 0, **rendezvous.WITHOUT_LIBUV
-    )
-    for number in range(3):
-        dist.init_process_group(
-            "gloo",
-            store=dist.PrefixStore(str(number), store),
-            rank=here.rank,
-            world_size=here.size,
-        )
-        if here.rank == 0:
-            assert PackageProcessor.recv_package(src=1)[2][0].item() == number
-            PackageProcessor.send_package(Package(0, torch.tensor(number)), dst=1)
-        else:
-            PackageProcessor.send_package(Package(0, torch.tensor(number)), dst=0)
-            assert PackageProcessor.recv_package(src=0)[2][0].item() == number
-        names = [each.name for each in threading.enumerate() if "fedtest" in each.name]
-        dist.destroy_process_group()
-    here.say(sorted(names))
-    here.wait()  # the store is rank 0's
 
 
 def any_source(here: Here, packages: int) -> Any:

@@ -25,27 +25,6 @@ def test_large_contents_arrive_whole(ranks: Run, parts: int) -> None:
     assert ranks(cases.large, 2, 5_000_000, parts).results()[1] == parts
 
 
-def test_the_processor_works_over_a_group_that_torch_made(ranks: Run) -> None:
-    first, *others = ranks(cases.processor, 3).results()
-    content = [[[0, 1, 2], [3, 4, 5]], 1]
-    assert first == sorted(
-        [(rank, "SetUp", content) for rank in (1, 2)]
-        + [(rank, "ParameterRequest", None) for rank in (1, 2)],
-        key=str,
-    )
-    assert others == [1.0, 2.0]
-
-
-def test_the_processor_leaves_nothing_of_a_group_that_is_no_more(ranks: Run) -> None:
-    running = ranks(cases.processor_of_groups, 2)
-    for rank in (0, 1):
-        other = 1 - rank
-        assert running.heard(rank) == [f"fedtest.comm from {other}", f"fedtest.comm to {other}"]
-    for rank in (0, 1):
-        running.tell(rank)
-    running.results()
-
-
 def test_from_any_rank_parts_of_two_senders_never_mix(ranks: Run) -> None:
     counts = ranks(cases.any_source, 9, 1250).result(0)
     assert counts == dict.fromkeys(range(1, 9), 1250)
