@@ -23,12 +23,16 @@ from fedtest.engine.netns import limits, state
 from fedtest.engine.owner import Owner
 from fedtest.engine.parallel import Workers
 from fedtest.errors import EngineUnavailable
+from fedtest.run.observer import Observer
+from fedtest.run.runner import Runner
 from fedtest.run.schema import schema
+from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fedtest.engine.base import Engine
+    from fedtest.run.result import Result
 
 ENGINES = ("docker", "netns")
 _RESULTS = jsonschema.Draft202012Validator(schema())
@@ -175,6 +179,11 @@ def _alone(request: pytest.FixtureRequest) -> Iterator[None]:
     with Path(__file__).open(encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
+
+
+def run_with(engine: Engine, text: str, runs: Path, observer: Observer | None = None) -> Result:
+    """A run of the scenario on this very engine, which a test may have bent."""
+    return Runner(loads(text).scenario, lambda: engine, observer or Observer(), runs).run()
 
 
 def left_behind(run_id: str) -> list[str]:

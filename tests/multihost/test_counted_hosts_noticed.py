@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conftest import left_behind
+from conftest import left_behind, run_with
 
 from fedtest.engine.choose import open_engine
 from fedtest.engine.docker import labels
@@ -20,8 +20,6 @@ from fedtest.engine.netns.launch import KEEPER
 from fedtest.engine.netns.state import RunPlace
 from fedtest.run.observer import Observer
 from fedtest.run.result import Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,8 +121,7 @@ class LoseWhenAllRun(Observer):
 
 
 def problem(runs: Path, losing: Losing, observer: Observer | None = None) -> str:
-    runner = Runner(loads(TEXT).scenario, lambda: losing.engine, observer or Observer(), runs)
-    result = runner.run()
+    result = run_with(losing.engine, TEXT, runs, observer)
     assert result.verdict is Verdict.INVALID
     assert left_behind(result.id) == []
     return "\n".join(item.message for item in result.problems)

@@ -8,14 +8,12 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from conftest import run_with
 from fault_hosts import HOLD, hosts, until_healed
 from test_faults_noticed import Tampered
 
 from fedtest.engine.choose import open_engine
-from fedtest.run.observer import Observer
 from fedtest.run.result import Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 from network_scenarios import two
 
 if TYPE_CHECKING:
@@ -131,7 +129,7 @@ def test_a_cut_that_one_family_passes_by_is_noticed(tmp_path: Path, engine_name:
     text = hosts("").replace("subnet: ", "ipv6: true")
     text += "processes: {work: {hosts: [a], run: sleep 30}}\n"
     text += "faults:\n  - {cut: {network: data}, at: 0s, id: cut}\n"
-    result = Runner(loads(text).scenario, lambda: bent.engine, Observer(), tmp_path).run()
+    result = run_with(bent.engine, text, tmp_path)
     assert bent.count
     assert result.verdict is Verdict.INVALID
     message = result.problems[0].message

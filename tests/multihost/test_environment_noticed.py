@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import run_with
 
 from fedtest.engine import inside
 from fedtest.engine.choose import open_engine
-from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +46,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(runs: Path, text: str, engine: Engine) -> Result:
-    return Runner(loads(text).scenario, lambda: engine, Observer(), runs).run()
+    return run_with(engine, text, runs)
 
 
 def test_a_process_has_the_environment_that_the_scenario_says(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import run_with
 
 from fedtest.engine.choose import open_engine
 from fedtest.engine.docker import hosts
 from fedtest.engine.inside import FIRST_PROCESS
-from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 from fedtest.settings import make
 from network_scenarios import routed, two
 
@@ -25,7 +23,7 @@ without_docker = pytest.mark.netns
 
 
 def broken(runs: Path, text: str, engine: str) -> Result:
-    result = Runner(loads(text).scenario, lambda: open_engine(engine), Observer(), runs).run()
+    result = run_with(open_engine(engine), text, runs)
     assert result.verdict is Verdict.INVALID
     assert result.processes == ()
     return result

@@ -7,13 +7,11 @@ from ipaddress import IPv4Interface
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from conftest import run_with
 
 from fedtest.engine.choose import open_engine
 from fedtest.plan_provisions import LimitsPlan
-from fedtest.run.observer import Observer
 from fedtest.run.result import Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 from network_scenarios import process, two
 
 if TYPE_CHECKING:
@@ -50,7 +48,7 @@ def tampered(engine: Engine, **fields: Any) -> Engine:
 
 
 def reason(runs: Path, text: str, engine: Engine) -> str:
-    result = Runner(loads(text).scenario, lambda: engine, Observer(), runs).run()
+    result = run_with(engine, text, runs)
     assert result.verdict is Verdict.INVALID
     assert result.processes == ()
     return result.problems[0].message

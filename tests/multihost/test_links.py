@@ -7,14 +7,11 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import CommandLine, left_behind
+from conftest import CommandLine, left_behind, run_with
 
 from fedtest.engine.choose import open_engine
 from fedtest.links import admission, apply, commands
-from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -243,7 +240,7 @@ MISSED = [
 
 
 def run_on(engine: str, text: str, runs: Path) -> Result:
-    return Runner(loads(text).scenario, lambda: open_engine(engine), Observer(), runs).run()
+    return run_with(open_engine(engine), text, runs)
 
 
 def run_broken(

@@ -8,17 +8,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from conftest import left_behind
+from conftest import left_behind, run_with
 from fault_hosts import hosts
 
 from fedtest.engine.choose import open_engine
 from fedtest.engine.netns import limits
 from fedtest.engine.netns.launch import KEEPER
 from fedtest.engine.netns.state import RunPlace
-from fedtest.run.observer import Observer
 from fedtest.run.result import Result, Verdict
-from fedtest.run.runner import Runner
-from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +72,7 @@ def run(runs: Path, deaf_to: Power | None) -> Result:
 
     engine.power = power  # type: ignore[method-assign, assignment]
     text = hosts("10.66.14.0/24") + PROCESSES
-    result = Runner(loads(text).scenario, lambda: engine, Observer(), runs).run()
+    result = run_with(engine, text, runs)
     assert left_behind(result.id) == []
     return result
 
