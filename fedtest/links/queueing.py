@@ -38,6 +38,29 @@ class Treatment(NamedTuple):
     jitter: float
 
 
+class Queue(NamedTuple):
+    """Packets that are let go in the order in which they came."""
+
+    delay: float
+    jitter: float
+    interface: str
+
+
+def _queue(treated: Treatment, interface: str) -> Queue:
+    """Where it waits. With jitter each interface has an order of its own, as its cable has."""
+    return Queue(treated.delay, treated.jitter, interface if treated.jitter else "")
+
+
+def _numbers(arriving: dict[str, list[tuple[Way, Treatment]]]) -> dict[Queue, int]:
+    found = {
+        _queue(treated, interface)
+        for interface, entries in arriving.items()
+        for _, treated in entries
+        if treated.delay or treated.jitter
+    }
+    return {queue: at + 1 for at, queue in enumerate(sorted(found))}
+
+
 def plan_queueing(to: Commands, ways: Ways, host: HostPlan) -> None:
     """What `host` sends by rate, and what it receives by loss and delay."""
     for item in host.attachments:
@@ -53,12 +76,11 @@ def plan_queueing(to: Commands, ways: Ways, host: HostPlan) -> None:
         for item in host.attachments
     }
     wanted = {treated for entries in arriving.values() for _, treated in entries}
-    delays = sorted({(item.delay, item.jitter) for item in wanted if item.delay or item.jitter})
-    numbers = {delay: at + 1 for at, delay in enumerate(delays)}
+    numbers = _numbers(arriving)
     if numbers:
         to.queues += [
-            f"{number}:{round(delay * 1e6)}:{round(jitter * 1e6)}"
-            for (delay, jitter), number in numbers.items()
+            f"{number}:{round(item.delay * 1e6)}:{round(item.jitter * 1e6)}"
+            for item, number in numbers.items()
         ]
         to.start(
             DELAY,
@@ -87,7 +109,7 @@ def _rules(
     to: Commands,
     interface: str,
     entries: list[tuple[Way, Treatment]],
-    numbers: dict[tuple[float, float], int],
+    numbers: dict[Queue, int],
 ) -> None:
     """Those senders that are treated as few others are come first, by their addresses."""
     if not entries:
@@ -96,15 +118,15 @@ def _rules(
     for way, treated in entries:
         if treated != usual:
             whose = ("-s", f"{way.source}/32", "-i", interface)
-            _treat(to, whose, treated, numbers, last=False)
-    _treat(to, ("-i", interface), usual, numbers, last=True)
+            _treat(to, whose, treated, numbers.get(_queue(treated, interface)), last=False)
+    _treat(to, ("-i", interface), usual, numbers.get(_queue(usual, interface)), last=True)
 
 
 def _treat(
     to: Commands,
     whose: tuple[str, ...],
     treated: Treatment,
-    numbers: dict[tuple[float, float], int],
+    queue: int | None,
     *,
     last: bool,
 ) -> None:
@@ -115,8 +137,8 @@ def _treat(
     if treated.loss:
         rule("-m", "statistic", "--mode", "random",
              "--probability", f"{treated.loss:.10g}", "-j", "DROP")  # fmt: skip
-    if number := numbers.get((treated.delay, treated.jitter)):
+    if queue is not None:
         # Without a helper packets pass rather than vanish; that it is there is read back.
-        rule("-j", "NFQUEUE", "--queue-num", str(number), "--queue-bypass")
+        rule("-j", "NFQUEUE", "--queue-num", str(queue), "--queue-bypass")
     elif not last:
         rule("-j", "RETURN")

@@ -86,6 +86,26 @@ def test_a_sender_that_differs_has_rules_of_its_own_before_those_of_the_others()
     assert "python3 delay.py 1:5000:0 2:20000:0 &" in found
 
 
+def test_with_jitter_each_interface_keeps_an_order_of_its_own() -> None:
+    plan = plan_of("""
+fedtest: 1
+name: s
+networks:
+  data: {link: {delay: 5ms, jitter: 1ms}}
+  more: {link: {delay: 5ms, jitter: 1ms}}
+  even: {link: {delay: 5ms}}
+  flat: {link: {delay: 5ms}}
+hosts:
+  a: {nics: {data: eth0, more: eth1, even: eth2, flat: eth3}}
+  b: {nics: {data: ib0, more: ib1, even: ib2, flat: ib3}}
+""")
+    assert apply.plan_commands(plan, Mechanism.QUEUE)["a"].queues == [
+        "1:5000:0",  # of both: neither keeps the other waiting
+        "2:5000:1000",
+        "3:5000:1000",
+    ]
+
+
 def test_a_sender_without_conditions_among_others_is_let_through() -> None:
     network = "link: {delay: 5ms}, pairs: [{from: a, to: c, link: {delay: 0ms}}]"
     plan = plan_of(HOSTS % (network, "") + "  d: {nics: {data: eth0}}\n")
