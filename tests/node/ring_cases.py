@@ -9,8 +9,10 @@ import time
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import pytest
 import torch
 from torch import nn
 
@@ -44,6 +46,7 @@ class Values:
     small: int = 0
     smallest: int = 160 << 10
     direct: int | None = None
+    crowd: bool | None = None
 
     def of(self, rank: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self.seed * 1000 + rank)
@@ -113,6 +116,7 @@ def values(group: Group, task: Values) -> Any:
             small=task.small,
             smallest=task.smallest,
             direct=task.direct,
+            crowd=task.crowd,
         )
     flat = task.of(group.rank)
     exchange.total(flat, "test")
@@ -159,6 +163,21 @@ def moves(here: Here) -> list[str]:
     with group_of(here) as group:
         group.__class__ = Recording
         TwoRing(group).total(torch.ones(3), "test")
+    return found
+
+
+def crowd(here: Here, cases: tuple[tuple[str, int], ...]) -> list[bool]:
+    """What a rank of these machines finds, each machine with so many processors."""
+    found: list[bool] = []
+    with TemporaryDirectory() as place, group_of(here) as group:
+        for machines, processors in cases:
+            boot = Path(place) / machines[here.rank]
+            if boot.name != "?":
+                boot.write_text(boot.name, encoding="ascii")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(exchanges.crowd, "BOOT", boot)
+                patch.setattr(os, "cpu_count", lambda: processors)  # noqa: B023 - called here
+                found.append(exchanges.crowd.crowded(group, "test"))
     return found
 
 

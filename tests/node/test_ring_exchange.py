@@ -57,6 +57,7 @@ def test_every_exchange_adds_up_and_gives_all_ranks_the_same_bits(
         small=st.sampled_from([0, 1 << 14, 4 << 20]),
         smallest=st.sampled_from([64, 1000, 160 << 10]),
         direct=st.sampled_from([None, 0, 1000]),
+        crowd=st.booleans(),
     )
     def adds_up(length: int, segment: int, **others: Any) -> None:
         if segment < 1 << 14:
@@ -136,6 +137,18 @@ def expected_moves(rank: int, size: int) -> list[str]:
 def test_the_two_rings_move_as_they_are_described(ranks: Callable[..., Ranks], size: int) -> None:
     found = ranks(cases.moves, size).results()
     assert found == [expected_moves(rank, size) for rank in range(size)]
+
+
+def test_ranks_that_share_too_few_processors_all_know_it(ranks: Callable[..., Ranks]) -> None:
+    expected = {
+        ("aaa", 3): False,
+        ("aaa", 2): True,
+        ("aab", 2): False,
+        ("aab", 1): True,  # for all: it is one ring
+        ("???", 1): False,  # not to be told: each by itself
+    }
+    found = ranks(cases.crowd, 3, tuple(expected)).results()
+    assert found == [list(expected.values())] * 3
 
 
 def test_a_broadcast_gives_all_the_same(ranks: Callable[..., Ranks]) -> None:

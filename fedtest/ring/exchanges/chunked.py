@@ -12,8 +12,9 @@ A chunk travels in segments: while one is added up, the next is under way, so th
 neither the wire waits for the processor nor the other way round. Receives are posted
 for as many segments as a chunk has. Before Gloo sends, it waits for word that a
 receive is posted, and on a slow link that word stands in the queue behind what the
-receiver sends itself; so small chunks have MANY segments. Large ones have FEW: of
-100 MB over loopback, more cost more processor time, not less (docs/benchmarks.md).
+receiver sends itself; so small chunks have MANY segments. Large ones have FEW, and
+ONE where ranks share fewer processors than they are: there nothing is idle that a
+segment could keep busy, and each costs processor time (docs/benchmarks.md).
 
 What is summed up on the way stays in the buffer that it came into, and is sent on
 from there. Only whole sums are written to the values: on one machine, whose ranks
@@ -32,12 +33,16 @@ made once and spread, or made of the same numbers in the same order: the same bi
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
+from contextlib import suppress
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from fedtest.ring.exchanges.base import Exchange
+from fedtest.ring.exchanges.crowd import crowded
 
 if TYPE_CHECKING:
     from fedtest.ring.group import Group
@@ -46,10 +51,11 @@ Tensor = Any
 
 DIRECT = 8 << 10  # bytes
 DIRECT_PAIR = 1 << 20  # bytes; beyond, adding up has to go on while others come
-SEGMENT = 16 << 20  # bytes, at most
+SEGMENT = 32 << 20  # bytes, at most
 SMALL = 4 << 20  # bytes of a chunk
-FEW, MANY = 2, 16  # segments of a chunk, if that makes them no smaller than SMALLEST
+ONE, FEW, MANY = 1, 3, 16  # segments of a chunk, if that makes them no smaller than SMALLEST
 SMALLEST = 160 << 10  # bytes
+HUGE_PAGE = 2 << 20  # bytes
 
 
 class Chunked(Exchange):
@@ -66,6 +72,7 @@ class Chunked(Exchange):
         small: int = SMALL,
         smallest: int = SMALLEST,
         direct: int | None = None,
+        crowd: bool | None = None,
     ) -> None:
         super().__init__(group)
         self._segment = segment
@@ -73,6 +80,7 @@ class Chunked(Exchange):
         self._smallest = smallest
         few = DIRECT if group.size > 2 else DIRECT_PAIR
         self._few = few if direct is None else direct
+        self._crowded = crowd  # None: not asked yet
         self._buffers: Tensor = torch.empty(0)
 
     def total(self, flat: Tensor, phase: str) -> None:
@@ -85,60 +93,70 @@ class Chunked(Exchange):
 
     def _ring(self, flat: Tensor, phase: str) -> None:
         size, group = self.size, self.group
-        longest = -(-flat.numel() // size)
-        chunk = longest * flat.element_size()
+        chunk = -(-flat.numel() // size) * flat.element_size()
         # Of each chunk, on all ranks alike.
-        several = min(MANY if chunk <= self._small else FEW, chunk // self._smallest)
+        several = min(self._wanted(chunk, phase), chunk // self._smallest)
         segments = max(-(-chunk // self._segment), several)
         half = (size - 1) * segments  # transfers of the reduce-scatter, then of the all-gather
         whole = half - segments  # from here on sums are whole
         # As many as a chunk has to receive into, and as many that are being sent on; a pair
         # sends none on.
         count = segments if size == 2 else 2 * segments
-        free = self._slots(flat, count, -(-longest // segments))
+        lengths = _lengths(flat.numel(), size, segments)
+        free = self._slots(flat, count, max(lengths))
         scatter, gather = f"{phase}, reduce-scatter", f"{phase}, all-gather"
+
+        parts = flat.split(lengths)
 
         def part(transfer: int, first_chunk: int) -> Tensor:
             step, segment = divmod(transfer, segments)
-            return _segment(flat, (first_chunk - step) % size, size, segment, segments)
+            return parts[(first_chunk - step) % size * segments + segment]
 
-        receives: deque[tuple[Any, Tensor | None]] = deque()
+        receives: deque[tuple[Any, Tensor, Tensor | None]] = deque()
         sends: deque[tuple[Any, Tensor | None]] = deque()
-        partial: deque[Tensor] = deque()  # sums in slots, in the order in which they go on
+        # Sums in slots, in the order in which they go on.
+        partial: deque[tuple[Tensor, Tensor]] = deque()
         posted = sent = 0
         for transfer in range(2 * half):
             name = scatter if transfer < half else gather
             while posted < min(2 * half, transfer + segments):
-                slot = None
+                # The sums begin with that of the previous rank.
+                into, slot = part(posted, self.rank - 1), None
                 if posted < half:
                     while not free:  # What the next rank has had before is waited for.
                         self._sent(sends, free, name)
                     slot = free.pop()
-                # The sums begin with that of the previous rank.
-                place = part(posted, self.rank - 1)
-                into = place if slot is None else slot[: place.numel()]
-                receives.append((group.start_receive(into, self.previous, name), slot))
+                    into = slot[: into.numel()]
+                receives.append((group.start_receive(into, self.previous, name), into, slot))
                 posted += 1
             # What is sent is what was received one chunk before.
             while sent < min(2 * half, transfer + segments):
-                slot = partial.popleft() if segments <= sent < half else None
-                values = part(sent, self.rank)
-                values = values if slot is None else slot[: values.numel()]
+                if segments <= sent < half:
+                    values, slot = partial.popleft()
+                else:
+                    values, slot = part(sent, self.rank), None
                 sends.append((group.start_send(values, self.next, name), slot))
                 sent += 1
-            work, slot = receives.popleft()
+            work, into, slot = receives.popleft()
             group.wait_received(work, self.previous, name)
             if slot is None:
                 continue
-            place = part(transfer, self.rank - 1)
+            own = part(transfer, self.rank - 1)
             if transfer < whole:
-                slot[: place.numel()].add_(place)
-                partial.append(slot)
+                partial.append((into.add_(own), slot))
             else:
-                place.add_(slot[: place.numel()])
+                own.add_(into)
                 free.append(slot)
         while sends:
             self._sent(sends, free, gather)
+
+    def _wanted(self, chunk: int, phase: str) -> int:
+        """Segments of a chunk of so many bytes."""
+        if chunk <= self._small:
+            return MANY
+        if self._crowded is None:
+            self._crowded = crowded(self.group, phase)
+        return ONE if self._crowded else FEW
 
     def _sent(
         self, sends: deque[tuple[Any, Tensor | None]], free: list[Tensor], phase: str
@@ -152,8 +170,9 @@ class Chunked(Exchange):
     def _slots(self, flat: Tensor, count: int, elements: int) -> list[Tensor]:
         wanted = count * elements
         if self._buffers.dtype != flat.dtype or self._buffers.numel() < wanted:
-            self._buffers = torch.empty(wanted, dtype=flat.dtype)
-        return [self._buffers[i * elements : (i + 1) * elements] for i in range(count)]
+            self._buffers = torch.empty(0)  # first, for never to hold both
+            self._buffers = _memory(wanted, flat)
+        return list(self._buffers[:wanted].split(elements))
 
     def _direct(self, flat: Tensor, phase: str) -> None:
         group = self.group
@@ -172,8 +191,24 @@ class Chunked(Exchange):
             flat.copy_(total)
 
 
-def _segment(flat: Tensor, chunk: int, chunks: int, segment: int, segments: int) -> Tensor:
-    """The `segment`-th part of `segments` of the `chunk`-th part of `chunks`."""
-    start, end = flat.numel() * chunk // chunks, flat.numel() * (chunk + 1) // chunks
-    length = end - start
-    return flat[start + length * segment // segments : start + length * (segment + 1) // segments]
+def _lengths(elements: int, chunks: int, segments: int) -> list[int]:
+    """Of each segment of each chunk; chunks differ by at most one element, and so do segments."""
+    found: list[int] = []
+    for start, end in _cut(0, elements, chunks):
+        found += [last - first for first, last in _cut(start, end, segments)]
+    return found
+
+
+def _cut(start: int, end: int, parts: int) -> list[tuple[int, int]]:
+    return list(pairwise(start + (end - start) * part // parts for part in range(parts + 1)))
+
+
+def _memory(elements: int, like: Tensor) -> Tensor:
+    """Not set to anything; in huge pages where the kernel has them: they are copied faster."""
+    size = elements * like.element_size()
+    if size < HUGE_PAGE:
+        return torch.empty(elements, dtype=like.dtype)
+    pages = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):  # a kernel without them
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(pages, dtype=like.dtype, count=elements)
