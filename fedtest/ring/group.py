@@ -34,8 +34,9 @@ class Group:
     group is of no use afterwards.
     """
 
-    def __init__(self, group: Any, watch: Watch, timeout: float) -> None:
+    def __init__(self, group: Any, watch: Watch, timeout: float, *, loopback: bool) -> None:
         self.group = group
+        self.loopback = loopback  # is it by that that this rank is reached?
         self.rank: int = group.rank()
         self.size: int = group.size()
         self._watch = watch
@@ -133,7 +134,8 @@ def joined(place: Place) -> Iterator[tuple[Group, str | None]]:
     watch = Watch(place.rank, member.links, place.timeout)
     blamed = None
     try:
-        yield Group(member.group, watch, place.timeout), member.interface
+        loopback = member.interface == "lo"
+        yield Group(member.group, watch, place.timeout, loopback=loopback), member.interface
     except PeerError as error:
         blamed = Blame(error.rank, error.why, isinstance(error, RankSilent))
         raise

@@ -35,10 +35,10 @@ class PairLink(Part):
     )
     delay: Delay | None = Field(
         default=None,
-        description="How long each packet is on its way, within 5 %. Measured as a round trip, "
-        "which may take 1 ms more, because programs are to be woken. Without netem `ping` shows "
-        "only half of it: it asks the kernel when a packet came, which is before the delay. "
-        "`ping -U` shows what programs see.",
+        description="How long a packet is on its way: within 5 % (the median; where a machine "
+        "is busy, some are later). Measured as a round trip, which may take 1 ms more, because "
+        "programs are to be woken. Without netem `ping` shows only half of it: it asks the kernel "
+        "when a packet came, which is before the delay. `ping -U` shows what programs see.",
     )
     jitter: Delay | None = Field(
         default=None,

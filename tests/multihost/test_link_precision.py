@@ -97,7 +97,10 @@ def test_delays_from_1_to_200_ms_and_jitter_are_what_was_asked_for(fedtest: Comm
     base = found["plain 0.5"]
     for milliseconds in (1, 5, 20, 200):
         delay = found[f"ms{milliseconds} 0.5"] - base
-        assert delay == pytest.approx(milliseconds, rel=0.05), found
+        # A tenth of a millisecond: a processor is told late of what it is to let go.
+        assert delay == pytest.approx(milliseconds, rel=0.05, abs=0.1), found
+        earliest = found[f"ms{milliseconds} 0.05"] - found["plain 0.05"]
+        assert earliest > 0.95 * milliseconds - 0.05, found
     # Evenly between 10 and 30 ms: nine of ten are so far from each other. Five to six standard
     # deviations of what 400 packets tell are let pass. A packet of one link waits for none of
     # the other: it would be later, and the differences fewer.

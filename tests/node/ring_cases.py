@@ -9,7 +9,6 @@ import time
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +21,7 @@ from fedtest.ring.__main__ import main
 from fedtest.ring.errors import PeerError
 from fedtest.ring.exchanges import Chunked, TwoRing
 from fedtest.ring.exchanges.base import Exchange
+from fedtest.ring.exchanges.processors import oversubscribed
 from fedtest.ring.gradients import Gradients, overlapping
 from fedtest.ring.group import Group, Place, joined
 
@@ -46,7 +46,7 @@ class Values:
     small: int = 0
     smallest: int = 160 << 10
     direct: int | None = None
-    crowd: bool | None = None
+    oversubscribed: bool | None = None
 
     def of(self, rank: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self.seed * 1000 + rank)
@@ -116,7 +116,7 @@ def values(group: Group, task: Values) -> Any:
             small=task.small,
             smallest=task.smallest,
             direct=task.direct,
-            crowd=task.crowd,
+            oversubscribed=task.oversubscribed,
         )
     flat = task.of(group.rank)
     exchange.total(flat, "test")
@@ -166,19 +166,37 @@ def moves(here: Here) -> list[str]:
     return found
 
 
-def crowd(here: Here, cases: tuple[tuple[str, int], ...]) -> list[bool]:
-    """What a rank of these machines finds, each machine with so many processors."""
+def counting(here: Here, cases: tuple[tuple[tuple[int, ...], bool], ...]) -> list[bool]:
+    """What a rank finds, each case the processors by rank, and whether rank 1 is on loopback."""
     found: list[bool] = []
-    with TemporaryDirectory() as place, group_of(here) as group:
-        for machines, processors in cases:
-            boot = Path(place) / machines[here.rank]
-            if boot.name != "?":
-                boot.write_text(boot.name, encoding="ascii")
+    with group_of(here) as group:
+        for processors, loopback in cases:
+            group.loopback = loopback or here.rank != 1
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(exchanges.crowd, "BOOT", boot)
-                patch.setattr(os, "cpu_count", lambda: processors)  # noqa: B023 - called here
-                found.append(exchanges.crowd.crowded(group, "test"))
+                own = set(range(processors[here.rank]))
+                patch.setattr(os, "sched_getaffinity", lambda _, own=own: own)
+                found.append(oversubscribed(group, "test"))
     return found
+
+
+def one_after_the_other(here: Here) -> list[str]:
+    """One exchange adds up values of any length and dtype; what went wrong."""
+    wrong: list[str] = []
+    with group_of(here) as group:
+        exchange = Chunked(group, small=1 << 20)
+        for length, dtype in (
+            (3_000_003, torch.float32),  # buffers in memory of their own, in huge pages
+            (50_000, torch.float32),
+            (700_001, torch.int64),
+            (5, torch.float64),
+            (4_000_007, torch.float32),
+        ):
+            flat = (torch.arange(length) % 1000 + here.rank).to(dtype)
+            exchange.total(flat, "test")
+            rest = here.size * (here.size - 1) // 2
+            if not torch.equal(flat, (torch.arange(length) % 1000 * here.size + rest).to(dtype)):
+                wrong.append(f"{length} of {dtype}")
+    return wrong
 
 
 class Broadcast(Exchange):

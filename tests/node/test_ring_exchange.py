@@ -57,7 +57,7 @@ def test_every_exchange_adds_up_and_gives_all_ranks_the_same_bits(
         small=st.sampled_from([0, 1 << 14, 4 << 20]),
         smallest=st.sampled_from([64, 1000, 160 << 10]),
         direct=st.sampled_from([None, 0, 1000]),
-        crowd=st.booleans(),
+        oversubscribed=st.booleans(),
     )
     def adds_up(length: int, segment: int, **others: Any) -> None:
         if segment < 1 << 14:
@@ -139,16 +139,22 @@ def test_the_two_rings_move_as_they_are_described(ranks: Callable[..., Ranks], s
     assert found == [expected_moves(rank, size) for rank in range(size)]
 
 
-def test_ranks_that_share_too_few_processors_all_know_it(ranks: Callable[..., Ranks]) -> None:
+def test_ranks_that_outnumber_processors_all_know_it(ranks: Callable[..., Ranks]) -> None:
     expected = {
-        ("aaa", 3): False,
-        ("aaa", 2): True,
-        ("aab", 2): False,
-        ("aab", 1): True,  # for all: it is one ring
-        ("???", 1): False,  # not to be told: each by itself
+        ((3, 3, 3), True): False,
+        ((2, 2, 2), True): True,
+        ((2, 2, 2), False): False,  # rank 1 may be on another machine
+        ((1, 1, 1), True): True,
     }
-    found = ranks(cases.crowd, 3, tuple(expected)).results()
+    found = ranks(cases.counting, 3, tuple(expected)).results()
     assert found == [list(expected.values())] * 3
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_one_exchange_adds_up_values_of_any_length_and_dtype(
+    ranks: Callable[..., Ranks], size: int
+) -> None:
+    assert ranks(cases.one_after_the_other, size).results() == [[]] * size
 
 
 def test_a_broadcast_gives_all_the_same(ranks: Callable[..., Ranks]) -> None:

@@ -65,6 +65,66 @@ def test_a_packets_id_is_read_from_the_kernels_message() -> None:
     assert delay.packet_id(body) == 4711
 
 
+def packet(*attributes: tuple[int, bytes]) -> memoryview:
+    head = (delay.PACKET_HEAD, struct.pack("!IHB", 4711, 0x0800, 1))  # padded by one
+    return memoryview(delay.message(delay.PACKET, 0, 5, head, *attributes))
+
+
+class TestClock:
+    """When a packet came, by the clock by which it is due."""
+
+    @pytest.fixture(autouse=True)
+    def times(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
+        found = {"monotonic": 50.0, "time": 1000.0}
+        monkeypatch.setattr(delay.time, "monotonic", lambda: found["monotonic"])
+        monkeypatch.setattr(delay.time, "time", lambda: found["time"])
+        return found
+
+    def stamped(self, seconds: int, micros: int) -> memoryview:
+        return packet((3, b"mark"), (delay.TIMESTAMP, struct.pack("!QQ", seconds, micros)))
+
+    def came(self, clock: delay.Clock, message: memoryview) -> float:
+        clock.look()
+        return clock.came(message)
+
+    def test_a_packet_came_when_the_kernel_says(self) -> None:
+        clock = delay.Clock()
+        assert self.came(clock, self.stamped(999, 999_750)) == pytest.approx(49.99975)
+        # However long it took to be told.
+        assert self.came(clock, self.stamped(997, 0)) == pytest.approx(47)
+
+    def test_one_without_a_stamp_came_now(self) -> None:
+        assert self.came(delay.Clock(), packet((3, b"mark"))) == 50
+        assert self.came(delay.Clock(), packet()) == 50
+
+    def test_none_comes_later_than_now(self) -> None:
+        assert self.came(delay.Clock(), self.stamped(1000, 500)) == 50
+
+    def test_a_time_of_day_that_is_set_moves_no_packet(self, times: dict[str, float]) -> None:
+        clock = delay.Clock()
+        times["time"] += 0.5
+        assert self.came(clock, self.stamped(999, 999_750)) == 50
+        assert self.came(clock, self.stamped(1000, 499_750)) == pytest.approx(49.99975)
+        times["time"] -= 3600
+        assert self.came(clock, self.stamped(1000, 499_750)) == 50
+
+
+def test_a_packet_that_came_before_another_waits_for_its_turn() -> None:
+    line = delay.Line(3, 0.010, 0)
+    line.add(1, 100.002)
+    line.add(2, 100.0)
+    assert line.due(100.011) == b""
+    assert struct.unpack("!II", line.due(100.0121)[-8:])[1] == 2
+
+
+def test_a_timer_is_as_late_as_it_was_and_a_machine_without_time_teaches_nothing() -> None:
+    late = delay.Lateness()
+    for _ in range(200):
+        late.learn(0.0001)
+        late.learn(0.2)
+    assert late.seconds == pytest.approx(0.0001, rel=0.01)
+
+
 class TestFlow:
     """What the probe counts."""
 

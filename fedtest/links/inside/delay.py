@@ -33,10 +33,10 @@ COPY_META, FLAG_GSO = 1, 4
 
 LONGEST_QUEUE = 1 << 17
 BUFFER = 1 << 26
-LONGEST = 0.0005
-"""Seconds to be woken by a timer or to say which packets may go (measured: 30 to 300 us)."""
-OLDEST = 1.0
-"""Seconds; a stamp that says more is none of the clock's."""
+LATEST = 0.0005
+"""Seconds that a timer is late, at most, to be believed (measured: 30 to 300 us)."""
+SET = 0.001
+"""Seconds that a clock moves when it was set (one that is steered, 0.5 ms in a second)."""
 
 HEAD = struct.Struct("=IHHII")  # nlmsghdr
 ATTRIBUTE = struct.Struct("=HH")
@@ -61,20 +61,42 @@ def packet_id(packet: memoryview) -> int:
     return int.from_bytes(packet[FIRST + 4 : FIRST + 8], "big")
 
 
-def age(packet: memoryview, time_of_day: float) -> float:
-    """Seconds since the packet came: to be told of it takes 100 to 300 us on an idle machine.
-
-    0 for the few that come before the kernel has begun to stamp, and where the clock was set.
-    """
+def stamp(packet: memoryview) -> float | None:
+    """The time of day when the packet came; None before the kernel has begun to stamp."""
     at = FIRST
     while at < len(packet):
         length, key = ATTRIBUTE.unpack_from(packet, at)
         if key == TIMESTAMP:
             seconds, micros = STAMP.unpack_from(packet, at + ATTRIBUTE.size)
-            found = time_of_day - seconds - micros / 1e6
-            return found if 0 < found < OLDEST else 0.0
+            found: float = seconds + micros / 1e6
+            return found
         at += (length + 3) & ~3
-    return 0.0
+    return None
+
+
+class Clock:
+    """When packets came. To be told of one takes 100 to 300 us on an idle machine.
+
+    The kernel stamps with the time of day, which may be set; what is due is due by the
+    time since the machine was started. Of packets that are told of when the two have just
+    moved apart, one knows only that they are there.
+    """
+
+    def __init__(self) -> None:
+        self.offset = time.time() - time.monotonic()
+        self.now = 0.0
+        self.moved = False
+
+    def look(self) -> None:
+        """Before packets of one message."""
+        self.now, before = time.monotonic(), self.offset
+        self.offset = time.time() - self.now
+        self.moved = abs(self.offset - before) > SET
+
+    def came(self, packet: memoryview) -> float:
+        """By the clock of `time.monotonic`."""
+        stamped = None if self.moved else stamp(packet)
+        return self.now if stamped is None else min(stamped - self.offset, self.now)
 
 
 class Line:
@@ -105,15 +127,16 @@ class Line:
         return message(VERDICT_BATCH, 0, self.number, (2, struct.pack("!II", NF_ACCEPT, last)))
 
 
-class Typical:
-    """What something takes on this machine now, in seconds: a moving mean."""
+class Lateness:
+    """By how much a timer is late on this machine, in seconds: a moving mean."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def learn(self, took: float) -> None:
-        """It took so long this time; a machine that stood still teaches nothing."""
-        self.seconds += (min(took, LONGEST) - self.seconds) / 16
+    def learn(self, late: float) -> None:
+        """So late it was this time; a machine that had no time teaches nothing."""
+        if late < LATEST:
+            self.seconds += (late - self.seconds) / 16
 
 
 def bind(netlink: socket.socket, number: int) -> None:
@@ -151,37 +174,36 @@ def serve(lines: dict[int, Line]) -> None:
     ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0)
     gc.disable()  # There is nothing circular here, and it would pause.
     buffer = bytearray(1 << 16)
-    wake, work = Typical(), Typical()
+    late, clock = Lateness(), Clock()
     while True:
         nexts = [line.waiting[0][0] for line in lines.values() if line.waiting]
         asked = time.monotonic()
-        timeout = max(min(nexts) - asked - wake.seconds - work.seconds, 0) if nexts else None
+        # Woken early it asks again without a wait, until a packet is due.
+        timeout = max(min(nexts) - asked - late.seconds, 0) if nexts else None
         if select.select([netlink], [], [], timeout)[0]:
-            take(netlink, buffer, lines)
+            take(netlink, buffer, lines, clock)
         elif timeout:
-            wake.learn(time.monotonic() - asked - timeout)
-        now = time.monotonic()
+            late.learn(time.monotonic() - asked - timeout)
         for line in lines.values():
-            if verdict := line.due(now + work.seconds):
-                work.learn(time.monotonic() - now)
+            if verdict := line.due(time.monotonic()):
                 netlink.send(verdict)
 
 
-def take(netlink: socket.socket, buffer: bytearray, lines: dict[int, Line]) -> None:
+def take(netlink: socket.socket, buffer: bytearray, lines: dict[int, Line], clock: Clock) -> None:
     """Take in what has come, but not so much that those who are due wait for it."""
     for _ in range(64):
         try:
             size = netlink.recv_into(buffer)
         except BlockingIOError:
             return
-        now, time_of_day = time.monotonic(), time.time()
+        clock.look()
         at = 0
         while at < size:
             length, kind, _, _, _ = HEAD.unpack_from(buffer, at)
             if kind == PACKET:
                 number = GENERIC.unpack_from(buffer, at + HEAD.size)[2]
                 packet = memoryview(buffer)[at : at + length]
-                lines[number].add(packet_id(packet), now - age(packet, time_of_day))
+                lines[number].add(packet_id(packet), clock.came(packet))
             at += (length + 3) & ~3
 
 

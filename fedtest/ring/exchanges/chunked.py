@@ -12,9 +12,10 @@ A chunk travels in segments: while one is added up, the next is under way, so th
 neither the wire waits for the processor nor the other way round. Receives are posted
 for as many segments as a chunk has. Before Gloo sends, it waits for word that a
 receive is posted, and on a slow link that word stands in the queue behind what the
-receiver sends itself; so small chunks have MANY segments. Large ones have FEW, and
-ONE where ranks share fewer processors than they are: there nothing is idle that a
-segment could keep busy, and each costs processor time (docs/benchmarks.md).
+receiver sends itself; so small chunks have MANY segments. Large ones (more than SMALL; all
+gradients of a CNN on MNIST are less) have FEW, and ONE over loopback where ranks outnumber
+processors: there nothing is idle that a segment could keep busy, and each costs processor
+time (docs/benchmarks.md).
 
 What is summed up on the way stays in the buffer that it came into, and is sent on
 from there. Only whole sums are written to the values: on one machine, whose ranks
@@ -33,16 +34,15 @@ made once and spread, or made of the same numbers in the same order: the same bi
 
 from __future__ import annotations
 
-import mmap
 from collections import deque
-from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from fedtest.comm import memory
+from fedtest.ring.exchanges import processors
 from fedtest.ring.exchanges.base import Exchange
-from fedtest.ring.exchanges.crowd import crowded
 
 if TYPE_CHECKING:
     from fedtest.ring.group import Group
@@ -55,7 +55,6 @@ SEGMENT = 32 << 20  # bytes, at most
 SMALL = 4 << 20  # bytes of a chunk
 ONE, FEW, MANY = 1, 3, 16  # segments of a chunk, if that makes them no smaller than SMALLEST
 SMALLEST = 160 << 10  # bytes
-HUGE_PAGE = 2 << 20  # bytes
 
 
 class Chunked(Exchange):
@@ -72,7 +71,7 @@ class Chunked(Exchange):
         small: int = SMALL,
         smallest: int = SMALLEST,
         direct: int | None = None,
-        crowd: bool | None = None,
+        oversubscribed: bool | None = None,
     ) -> None:
         super().__init__(group)
         self._segment = segment
@@ -80,7 +79,7 @@ class Chunked(Exchange):
         self._smallest = smallest
         few = DIRECT if group.size > 2 else DIRECT_PAIR
         self._few = few if direct is None else direct
-        self._crowded = crowd  # None: not asked yet
+        self._oversubscribed = oversubscribed  # None: not asked yet
         self._buffers: Tensor = torch.empty(0)
 
     def total(self, flat: Tensor, phase: str) -> None:
@@ -154,9 +153,9 @@ class Chunked(Exchange):
         """Segments of a chunk of so many bytes."""
         if chunk <= self._small:
             return MANY
-        if self._crowded is None:
-            self._crowded = crowded(self.group, phase)
-        return ONE if self._crowded else FEW
+        if self._oversubscribed is None:
+            self._oversubscribed = processors.oversubscribed(self.group, phase)
+        return ONE if self._oversubscribed else FEW
 
     def _sent(
         self, sends: deque[tuple[Any, Tensor | None]], free: list[Tensor], phase: str
@@ -171,7 +170,7 @@ class Chunked(Exchange):
         wanted = count * elements
         if self._buffers.dtype != flat.dtype or self._buffers.numel() < wanted:
             self._buffers = torch.empty(0)  # first, for never to hold both
-            self._buffers = _memory(wanted, flat)
+            self._buffers = memory.empty(wanted, flat.dtype)  # huge pages are copied faster
         return list(self._buffers[:wanted].split(elements))
 
     def _direct(self, flat: Tensor, phase: str) -> None:
@@ -201,14 +200,3 @@ def _lengths(elements: int, chunks: int, segments: int) -> list[int]:
 
 def _cut(start: int, end: int, parts: int) -> list[tuple[int, int]]:
     return list(pairwise(start + (end - start) * part // parts for part in range(parts + 1)))
-
-
-def _memory(elements: int, like: Tensor) -> Tensor:
-    """Not set to anything; in huge pages where the kernel has them: they are copied faster."""
-    size = elements * like.element_size()
-    if size < HUGE_PAGE:
-        return torch.empty(elements, dtype=like.dtype)
-    pages = mmap.mmap(-1, -(-size // HUGE_PAGE) * HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(OSError):  # a kernel without them
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return torch.frombuffer(pages, dtype=like.dtype, count=elements)
