@@ -169,6 +169,7 @@ def main() -> int:
     for part, run in parts.items():
         if given.only not in (None, part):
             continue
+        print(f"{part} ...", file=sys.stderr, flush=True)
         began = time.monotonic()
         raw[part] = run()
         raw[part]["seconds"] = round(time.monotonic() - began)

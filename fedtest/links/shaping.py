@@ -107,7 +107,7 @@ def _class(to: Commands, interface: str, parent: str, number: str, *, rate: int,
 def queue_bytes(link: LinkPlan) -> int:
     """How much may wait for the rate."""
     if link.queue is not None:
-        return max(link.queue, _MTU + _HEADER)
+        return link.queue
     return max(int((link.rate or 0) / 8 * _QUEUE_SECONDS), _LEAST_QUEUE)
 
 

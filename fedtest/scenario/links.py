@@ -13,6 +13,7 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
@@ -23,6 +24,7 @@ from fedtest.scenario.refusal import refuse
 from fedtest.scenario.units import Size
 
 MOST_RULES = 1000
+LEAST_QUEUE = 1514  # bytes: a packet with its header
 
 
 class PairLink(Part):
@@ -30,25 +32,29 @@ class PairLink(Part):
 
     rate: Rate | None = Field(
         default=None,
-        description="Bits a second, headers included, of all that an interface sends. A pair's own "
-        "rate is beside that of the interface, not within it. Measured within 5 %.",
+        description="Bits a second, headers included, of all that an interface sends, 64kbit to "
+        "100gbit. A pair's own rate is beside that of the interface, not within it. Measured "
+        "within 5 %.",
     )
     delay: Delay | None = Field(
         default=None,
-        description="How long a packet is on its way: within 5 % (the median; where a machine "
-        "is busy, some are later). Measured as a round trip, which may take 1 ms more, because "
-        "programs are to be woken. Without netem `ping` shows only half of it: it asks the kernel "
-        "when a packet came, which is before the delay. `ping -U` shows what programs see.",
+        description="How long a packet is on its way, at most 2s: within 5 % (the median; where a "
+        "machine is busy, some are later). Measured as a round trip, which may take 1 ms more, "
+        "because programs are to be woken. Without netem `ping` does not show the way back: it "
+        "asks the kernel when a packet came, which is before the delay. `ping -U` shows what "
+        "programs see.",
     )
     jitter: Delay | None = Field(
         default=None,
         description="By how much the delay varies, up or down, evenly; at most `delay`. With netem "
-        "packets may overtake each other by it, without it they never do.",
+        "packets may overtake each other by it, without it they never do. Measured roughly: the "
+        "half of the round trips that is in the middle, within 0.3 to 1.5 times its share and "
+        "2 ms; and a round trip may differ by what chance draws.",
     )
     loss: Loss | None = Field(
         default=None,
-        description="The share of packets that vanish, at most 90%. Measured within four standard "
-        "deviations of what chance allows.",
+        description="The share of packets that vanish, at most 90%, in steps of 0.0001%. Measured "
+        "within four standard deviations of what chance allows.",
     )
     duplicate: Share | None = Field(
         default=None, description="The share of packets that arrive twice. Only with netem."
@@ -65,7 +71,8 @@ class PairLink(Part):
     )
     queue: Size | None = Field(
         default=None,
-        description="How much waits for the `rate` before packets are dropped (read back only).",
+        description="How much waits for the `rate` before packets are dropped, at least one "
+        "packet: 1514 bytes (read back only).",
         json_schema_extra={"default": "what is sent in 50 ms, at least 15 kB"},
     )
     probe: bool | None = Field(
@@ -73,6 +80,13 @@ class PairLink(Part):
         description="Whether it is measured before processes start; it is read back in any case.",
         json_schema_extra={"default": "`true`"},
     )
+
+    @field_validator("queue")
+    @classmethod
+    def _of_a_packet(cls, queue: int | None) -> int | None:
+        if queue is not None and queue < LEAST_QUEUE:
+            raise refuse("a queue that no packet fits into", allowed=f"{LEAST_QUEUE}B or more")
+        return queue
 
 
 class Link(PairLink):
@@ -84,13 +98,15 @@ class Link(PairLink):
     of 5ms on the network, a round trip takes 10 ms. `0ms` and `0%` switch off
     what the network asks for.
 
-    Where the kernel has netem, netem does it, at the sender (no kernel that
-    this was built on has it: its commands are tested, not their effect, which
-    the measurement will tell). Where it has not,
+    Where the kernel has netem, netem does it, at the sender. Where it has not,
     the rate is kept by htb at the sender, loss by iptables and delay by a
     helper behind NFQUEUE at the receiver; for what only netem can do the run
     is invalid before anything starts. Before any process starts it is read
-    back and measured, except for keys marked (read back only).
+    back and measured, except for keys marked (read back only); `links.json` in
+    the run's directory has what was found.
+
+    No kernel that this was built on has netem: its commands are tested, not
+    their effect, which the measurement will tell.
     """
 
     mtu: int | None = Field(

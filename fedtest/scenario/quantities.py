@@ -31,7 +31,7 @@ _LONGEST = 2_000_000
 
 # Millionths.
 _SHARES = {"%": 10_000}
-_SHARE_ALLOWED = "a number with %, like 0.1%"
+_SHARE_ALLOWED = "a number with %, like 0.1%; steps of 0.0001%"
 _WHOLE = 1_000_000
 _MOST_LOST = 900_000
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 from scenario_texts import BASE, assert_refused, changed
 
 from fedtest.plan import Plan, make_plan
 from fedtest.plan_links import LinkPlan
+from fedtest.scenario.links import Link
 from fedtest.scenario.load import dump, loads
 from fedtest.scenario.quantities import (
     format_delay,
@@ -122,6 +124,12 @@ def test_no_shares(value: object) -> None:
 def test_more_loss_than_can_be_measured_is_refused() -> None:
     with pytest.raises(PydanticCustomError):
         parse_loss("91%")
+
+
+def test_a_queue_has_room_for_a_packet() -> None:
+    assert Link(queue="1514B").queue == 1514
+    with pytest.raises(ValidationError, match="no packet fits into"):
+        Link(queue="1513B")
 
 
 @QUICK

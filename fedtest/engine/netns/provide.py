@@ -31,7 +31,7 @@ def refuse_what_needs_docker(plan: Plan) -> None:
                 f"host {host.name} is from {what}; hosts without Docker are from no image, "
                 "they see this machine's files",
                 remedy=f"{_DOCKER} Or, where this environment has what the image brings, say "
-                "`image_optional: true` beside it.",
+                "`image_optional: true` beside it, and bring by `files:` what it copies.",
             )
     for network in plan.networks:
         if not network.internal:
