@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedtest import comm
-from fedtest.comm import IdError, MessageCode, hierarchical, tensors
+from fedtest.comm import ArgumentError, IdError, MessageCode, hierarchical, tensors
 from fedtest.comm.hierarchical import Coordinator, MessageQueue, put_ids, send_to, take_ids
 from fedtest.comm.hierarchical.ids import decode, encode, plain_limit
 
@@ -76,6 +77,31 @@ def test_what_are_no_ids_or_may_have_been_others_is_refused(
 def test_what_can_be_no_id_is_not_sent(wrong: list[int]) -> None:
     with pytest.raises(IdError, match="is no id"):
         encode(wrong, torch.float32)
+
+
+@pytest.mark.parametrize("wrong", [[1.5], ["1"], [None], ["x"], torch.tensor([0.5]), 3, None])
+def test_what_is_no_list_of_whole_numbers_is_an_error_and_not_another_client(wrong: Any) -> None:
+    with pytest.raises(IdError, match="whole numbers"):
+        put_ids(wrong)
+
+
+@pytest.mark.parametrize("ids", [torch.tensor([2, 1]), (each for each in (2, 1)), [True + 1, 1]])
+def test_ids_may_be_any_whole_numbers(ids: Any) -> None:
+    assert take_ids(put_ids(ids, torch.ones(1))) == ([2, 1], [torch.ones(1)])
+
+
+def test_a_coordinator_knows_no_part_of_a_client_and_no_stranger() -> None:
+    coordinator = Coordinator({1: 2, 2: 3})
+    for ask in (
+        lambda: coordinator.map_id(1.5),  # type: ignore[arg-type]
+        lambda: coordinator.map_id("1"),  # type: ignore[arg-type]
+        lambda: coordinator.ids(9),
+        lambda: coordinator.id_of(9, 0),
+    ):
+        with pytest.raises(IdError):
+            ask()
+    with pytest.raises(ArgumentError):
+        Coordinator({1: 2}, first="a")  # type: ignore[arg-type]
 
 
 def test_an_id_that_fedlab_could_not_be_told_exactly_is_not_sent_to_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fedtest.comm.errors import ArgumentError, IdError
+from fedtest.comm.hierarchical.ids import whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,8 +33,10 @@ class Coordinator:
     ) -> None:
         if mode not in MODES:
             raise ArgumentError(f"mode={mode!r}: LOCAL and GLOBAL can be")
-        if first < 0 or any(
-            type(number) is not int or number < 0 for number in setup_dict.values()
+        if (
+            type(first) is not int
+            or first < 0
+            or any(type(number) is not int or number < 0 for number in setup_dict.values())
         ):
             raise ArgumentError(f"clients are 0 or more, their ids as well: {setup_dict}, {first}")
         self.map = dict(setup_dict)
@@ -53,10 +56,11 @@ class Coordinator:
 
     def map_id(self, id: int) -> tuple[int, int]:  # noqa: A002 - FedLab's name
         """The rank that stands for client `id`, and the id that it is told. Raises IdError."""
+        wanted = whole(id)
         for rank, number in self.map.items():
-            local = id - self._begins[rank]
+            local = wanted - self._begins[rank]
             if 0 <= local < number:
-                return rank, local if self.mode == "LOCAL" else id
+                return rank, local if self.mode == "LOCAL" else wanted
         raise IdError(f"there is no client {id}: {self._known()}")
 
     def map_id_list(self, id_list: Iterable[int]) -> dict[int, list[int]]:
@@ -68,15 +72,18 @@ class Coordinator:
         return found
 
     def ids(self, rank: int | None = None) -> range:
-        """The ids of the clients that `rank` stands for, or of all."""
+        """The ids of the clients that `rank` stands for, or of all. Raises IdError."""
         if rank is None:
             return range(self.first, self.first + self.total)
+        if rank not in self.map:
+            raise IdError(f"rank {rank} stands for no clients: {self._known()}")
         return range(self._begins[rank], self._begins[rank] + self.map[rank])
 
     def id_of(self, rank: int, told: int) -> int:
         """The id of the client that `rank` knows as `told`. Raises IdError."""
-        mine = told + (self._begins[rank] if self.mode == "LOCAL" else 0)
-        if mine not in self.ids(rank):
+        ids = self.ids(rank)
+        mine = whole(told) + (ids.start if self.mode == "LOCAL" else 0)
+        if mine not in ids:
             raise IdError(f"rank {rank} has no client {told}: {self._known()}")
         return mine
 

@@ -12,7 +12,8 @@ The two are told apart by their dimensions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import operator
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -38,12 +39,24 @@ def plain_limit(dtype: torch.dtype) -> int:
 
 def encode(ids: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """`ids` as a tensor of `dtype`: plain if that is exact, else wide. Raises IdError."""
-    for each in ids:
+    try:
+        numbers = [whole(each) for each in ids]
+    except TypeError as error:
+        raise IdError(f"ids are a list of whole numbers, not {ids!r}") from error
+    for each in numbers:
         if not 0 <= each < 1 << 63:
             raise IdError(f"{each} is no id: 0 to 2**63 - 1 can be")
-    if all(each < plain_limit(dtype) for each in ids):
-        return torch.tensor(ids, dtype=dtype)
-    return torch.tensor(ids, dtype=torch.int64).view(dtype).view(len(ids), -1)
+    if all(each < plain_limit(dtype) for each in numbers):
+        return torch.tensor(numbers, dtype=dtype)
+    return torch.tensor(numbers, dtype=torch.int64).view(dtype).view(len(numbers), -1)
+
+
+def whole(number: Any) -> int:
+    """An id of Python, numpy or a tensor as an int. Raises IdError if it is no whole number."""
+    try:
+        return operator.index(number)
+    except (TypeError, ValueError) as error:
+        raise IdError(f"{number!r} is no id: ids are whole numbers") from error
 
 
 def decode(tensor: torch.Tensor, *, most: int = 0) -> list[int]:
