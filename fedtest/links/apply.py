@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from fedtest.links.commands import Commands
@@ -16,12 +17,9 @@ from fedtest.links.ways import Ways
 if TYPE_CHECKING:
     from fedtest.plan import HostPlan, Plan
 
-_RESET = (
-    end(DELAY),
-    f"iptables -w -t mangle -D PREROUTING -j {CHAIN} 2>/dev/null || true",
-    f"iptables -w -t mangle -F {CHAIN} 2>/dev/null || true",
-    f"iptables -w -t mangle -X {CHAIN} 2>/dev/null || true",
-)
+_RULES = "iptables"
+_TABLE = "iptables -w -t mangle"
+_NEXT = f"{CHAIN}-next"
 
 
 def plan_commands(plan: Plan, chosen: Mechanism) -> dict[str, Commands]:
@@ -30,15 +28,56 @@ def plan_commands(plan: Plan, chosen: Mechanism) -> dict[str, Commands]:
     return {host.name: _commands(ways, host, chosen) for host in plan.hosts}
 
 
-def script(commands: Commands) -> str:
-    """Undoes an earlier one, makes the conditions, and prints what is there for `readback`."""
-    lines = ["set -eu", *_RESET]
+def script(commands: Commands, before: Commands | None = None) -> str:
+    """Makes the conditions, and prints what is there for `readback`.
+
+    With those `before` given, that are there, only what differs is made anew: other ways of
+    the host keep what they have all the time. Else all that there may be is undone first.
+    """
+    lines = ["set -eu"]
     for interface in commands.interfaces:
-        undo = Commands()
-        undo.run("tc", "qdisc", "del", "dev", interface, "root")
-        undo.run("ip", "link", "set", "dev", interface, "gso_max_segs", USUAL_SEGMENTS)
-        lines += [f"{undo.lines[0]} 2>/dev/null || true", undo.lines[1]]
-    return "\n".join([*lines, *commands.lines, reading(commands)]) + "\n"
+        wanted = commands.part(interface)
+        if before is None or before.part(interface) != wanted:
+            undo = Commands()
+            undo.run("tc", "qdisc", "del", "dev", interface, "root")
+            undo.run("ip", "link", "set", "dev", interface, "gso_max_segs", USUAL_SEGMENTS)
+            lines += [f"{undo.lines[0]} 2>/dev/null || true", undo.lines[1], *wanted]
+    lines += _arriving(commands, before)
+    return "\n".join([*lines, reading(commands)]) + "\n"
+
+
+def _arriving(commands: Commands, before: Commands | None) -> list[str]:
+    """The helper that delays and the rules, which are of use only together."""
+    helper, rules = commands.part(DELAY), commands.part(_RULES)
+    if before is None or before.part(DELAY) != helper:
+        return [end(DELAY), *_no_rules(), *helper, *rules]
+    if before.part(_RULES) == rules:
+        return []
+    if rules and before.part(_RULES):
+        return _other_rules(commands)
+    return [*_no_rules(), *rules]
+
+
+def _no_rules() -> list[str]:
+    return [
+        f"{_TABLE} {words} 2>/dev/null || true"
+        for chain in (CHAIN, _NEXT)
+        for words in (f"-D PREROUTING -j {chain}", f"-F {chain}", f"-X {chain}")
+    ]
+
+
+def _other_rules(commands: Commands) -> list[str]:
+    """In place of those that are there, without a moment in which there are none."""
+    rules = (shlex.join(words) for _, _, *words in commands.rules)
+    return [
+        f"{_TABLE} -N {_NEXT}",
+        *(f"{_TABLE} -A {_NEXT} {rule}" for rule in rules),
+        f"{_TABLE} -I PREROUTING -j {_NEXT}",
+        f"{_TABLE} -D PREROUTING -j {CHAIN}",
+        f"{_TABLE} -F {CHAIN}",
+        f"{_TABLE} -X {CHAIN}",
+        f"{_TABLE} -E {_NEXT} {CHAIN}",
+    ]
 
 
 def _commands(ways: Ways, host: HostPlan, chosen: Mechanism) -> Commands:

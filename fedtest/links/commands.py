@@ -46,14 +46,16 @@ class Filter:
 class Commands:
     """What is to be run in one host's network, and what must then be read back.
 
-    `lines` are shell, in order; `shown` is the same for people, without our
-    programs' text. `interfaces` are all that the host has. `rules` are those of
+    `lines` are shell, in order, and `about` for each what it is about: an
+    interface, a program of ours, or "iptables"; `shown` is the same for people,
+    without our programs' text. `interfaces` are all that the host has. `rules` are those of
     the chain for links, as iptables prints them; `queues` what the helper that
     delays is given for each queue, its number first.
     """
 
     interfaces: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    about: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
     classes: list[Class] = field(default_factory=list)
@@ -64,16 +66,23 @@ class Commands:
 
     def run(self, *words: object) -> None:
         """A command; its words are quoted."""
-        self.shell(shlex.join(map(str, words)))
+        about = words[words.index("dev") + 1] if "dev" in words else words[0]
+        self.shell(shlex.join(map(str, words)), str(about))
 
-    def shell(self, line: str) -> None:
+    def shell(self, line: str, about: str = "") -> None:
         """A piece of shell as it is."""
         self.lines.append(line)
+        self.about.append(about)
         self.shown.append(line)
+
+    def part(self, about: str) -> list[str]:
+        """The lines about one thing."""
+        return [line for line, of in zip(self.lines, self.about, strict=True) if of == about]
 
     def start(self, name: str, program: Path, *arguments: str, ready: str) -> None:
         """A program of ours that goes on, once it is `ready`."""
         self.lines.append(background(name, program, *arguments, ready=ready))
+        self.about.append(name)
         self.shown.append(f"python3 {program.name} {' '.join(arguments)} &")
 
     def size(self, interface: str, name: str, value: int) -> None:

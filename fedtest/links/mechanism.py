@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from fedtest.errors import InvalidError
+from fedtest.links.queueing import not_told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +36,17 @@ def mechanism(*, netem: bool) -> Mechanism:
 
 
 def refuse_impossible(plan: Plan, chosen: Mechanism) -> None:
-    """Raises InvalidError with every condition that only netem could make, if it is not there."""
+    """Raises InvalidError for conditions that only netem could make, if it is not there."""
     if chosen is Mechanism.NETEM:
         return
+    mixed = list(not_told_apart(plan))
+    if mixed:
+        raise InvalidError(
+            "this kernel has no netem, and without it what two hosts forward to a third cannot be "
+            "told apart, so that delay, jitter and loss must be the same:\n"
+            + "\n".join(f"  {line}" for line in mixed),
+            remedy="Give both the same conditions, or a network of its own to each.",
+        )
     found = sorted(set(_wanting(plan)))
     if found:
         raise InvalidError(

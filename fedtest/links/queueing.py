@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fedtest.links.shaping import queue_bytes, shape, traffic
+from fedtest.links.ways import Ways
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fedtest.links.commands import Commands
-    from fedtest.links.ways import Way, Ways
-    from fedtest.plan import HostPlan
+    from fedtest.links.ways import Way
+    from fedtest.plan import HostPlan, Plan
     from fedtest.plan_links import LinkPlan
 
 CHAIN = "fedtest-links"
@@ -91,8 +94,19 @@ def plan_queueing(to: Commands, ways: Ways, host: HostPlan) -> None:
     if any(item != Treatment(0, 0, 0) for item in wanted):
         to.run("iptables", "-w", "-t", "mangle", "-N", CHAIN)
         for interface, entries in arriving.items():
-            _rules(to, interface, entries, numbers)
+            _rules(to, ways, interface, entries, numbers)
         to.run("iptables", "-w", "-t", "mangle", "-A", "PREROUTING", "-j", CHAIN)
+
+
+def not_told_apart(plan: Plan) -> Iterator[str]:
+    """Ways by which two hosts forward to a third, that are not treated alike as they must be."""
+    ways = Ways(plan)
+    for host in plan.hosts:
+        for item in host.attachments:
+            found = [way for way in ways.into(host, item.network) if ways.forwards(way.sender)]
+            if len({_treatment(way) for way in found}) > 1:
+                senders = " and ".join(way.sender for way in found)
+                yield f"{host.name} on {item.network} from {senders}"
 
 
 def _leaf(link: LinkPlan) -> tuple[str, dict[str, float], list[str]]:
@@ -107,14 +121,19 @@ def _treatment(way: Way) -> Treatment:
 
 def _rules(
     to: Commands,
+    ways: Ways,
     interface: str,
     entries: list[tuple[Way, Treatment]],
     numbers: dict[Queue, int],
 ) -> None:
-    """Those senders that are treated as few others are come first, by their addresses."""
+    """Those senders that are treated as few others are come first, by their addresses.
+
+    What is forwarded has the address of somebody else: its treatment is what is left.
+    """
     if not entries:
         return
-    usual = Counter(treated for _, treated in entries).most_common(1)[0][0]
+    forwarded = [treated for way, treated in entries if ways.forwards(way.sender)]
+    usual = Counter(forwarded or [treated for _, treated in entries]).most_common(1)[0][0]
     for way, treated in entries:
         if treated != usual:
             whose = ("-s", f"{way.source}/32", "-i", interface)

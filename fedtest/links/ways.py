@@ -35,6 +35,7 @@ class Ways:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._networks = {network.name: network for network in plan.networks}
+        self._forwarding = {host.name for host in plan.hosts if host.forward is not None}
         self._members: dict[str, dict[str, AttachmentPlan]] = {name: {} for name in self._networks}
         for host in plan.hosts:
             for item in host.attachments:
@@ -49,6 +50,10 @@ class Ways:
     def networks(self) -> tuple[NetworkPlan, ...]:
         """All networks, in the plan's order."""
         return tuple(self._networks.values())
+
+    def forwards(self, host: str) -> bool:
+        """Whether what it sends may come from others, whose addresses it then has."""
+        return host in self._forwarding
 
     def members(self, network: str) -> tuple[str, ...]:
         """The hosts that have an IPv4 address on a network, in the plan's order."""

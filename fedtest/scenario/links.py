@@ -42,7 +42,8 @@ class PairLink(Part):
         "machine is busy, some are later). Measured as a round trip, which may take 1 ms more, "
         "because programs are to be woken. Without netem `ping` does not show the way back: it "
         "asks the kernel when a packet came, which is before the delay. `ping -U` shows what "
-        "programs see.",
+        "programs see; and of more than 65536 packets that wait in a host for the same delay the "
+        "rest is lost.",
     )
     jitter: Delay | None = Field(
         default=None,

@@ -265,3 +265,83 @@ def test_netems_options_as_tc_prints_them_are_understood() -> None:
     there = read_back(commands).split("==> 0 qdiscs <==\n")
     rest = there[1].partition("\n")[2]
     assert differences(commands, f"{there[0]}==> 0 qdiscs <==\n{leaf}\n{rest}") == []
+
+
+class TestForwarded:
+    """What a host forwards has another's address, and the conditions of the way that it came."""
+
+    TEXT = """
+fedtest: 1
+name: s
+networks: {lan: {}, wan: {subnet: 10.1.0.0/24}}
+hosts:
+  a: {nics: {lan: eth0}, gateway: r}
+  r: {nics: {lan: eth0, wan: {name: eth1, ip: 10.1.0.9, link: {delay: 150ms}}}, forward: true}
+  q: {nics: {lan: eth0, wan: {name: eth1, ip: 10.1.0.8%s}}%s}
+  x: {nics: {wan: {name: eth0, ip: 10.1.0.2}}}
+  z: {nics: {wan: {name: eth0, ip: 10.1.0.3}}, gateway: r}
+"""
+
+    def test_it_is_treated_as_what_the_host_sends_itself(self) -> None:
+        found = apply.plan_commands(plan_of(self.TEXT % ("", "")), Mechanism.QUEUE)["z"]
+        rules = [" ".join(rule[2:]) for rule in found.rules]
+        assert rules == [
+            "-s 10.1.0.8/32 -i eth0 -j RETURN",
+            "-s 10.1.0.2/32 -i eth0 -j RETURN",
+            "-i eth0 -j NFQUEUE --queue-num 1 --queue-bypass",
+        ]
+
+    def test_two_that_forward_differently_to_one_are_refused(self) -> None:
+        plan = plan_of(self.TEXT % ("", ", forward: true"))
+        with pytest.raises(InvalidError, match="z on wan from r and q"):
+            refuse_impossible(plan, Mechanism.QUEUE)
+        refuse_impossible(plan, Mechanism.NETEM)
+
+
+class TestChange:
+    """What a fault does to conditions that are there: nothing to those that stay."""
+
+    TEXT = """
+fedtest: 1
+name: s
+networks:
+  data: {link: {rate: 100mbit, delay: 5ms%s}}
+  more: {link: {rate: 1gbit%s}}
+hosts:
+  a: {nics: {data: eth0, more: eth1}}
+  b: {nics: {data: eth0, more: eth1}}
+"""
+
+    def change(self, *after: str) -> str:
+        old, new = (
+            apply.plan_commands(plan_of(self.TEXT % words), Mechanism.QUEUE)["a"]
+            for words in (("", ", loss: 5%"), after)
+        )
+        return apply.script(new, old).partition("==>")[0]
+
+    def test_nothing_is_done_where_nothing_changes(self) -> None:
+        found = self.change("", ", loss: 5%")
+        assert not any(word in found for word in ("tc qdisc", "kill", "iptables -w -t mangle -D"))
+
+    def test_another_networks_packets_are_delayed_all_the_time(self) -> None:
+        found = self.change("", ", loss: 10%")
+        assert "kill" not in found
+        assert "dev eth" not in found
+        steps = [line for line in found.splitlines() if "PREROUTING" in line or " -E " in line]
+        assert steps == [
+            "iptables -w -t mangle -I PREROUTING -j fedtest-links-next",
+            "iptables -w -t mangle -D PREROUTING -j fedtest-links",
+            "iptables -w -t mangle -E fedtest-links-next fedtest-links",
+        ]
+
+    def test_an_interfaces_rate_is_made_anew_alone(self) -> None:
+        found = self.change(", queue: 100kB", ", loss: 5%")
+        assert "tc qdisc del dev eth0 root" in found
+        assert "dev eth1" not in found
+        assert "iptables -w -t mangle -F" not in found
+
+    def test_another_delay_begins_with_another_helper(self) -> None:
+        found = self.change(", jitter: 1ms", ", loss: 5%")
+        assert "kill" in found
+        assert "iptables -w -t mangle -X fedtest-links " in found
+        assert "dev eth" not in found

@@ -31,7 +31,7 @@ NF_ACCEPT = 1
 PACKET_HEAD, TIMESTAMP = 1, 4  # NFQA_PACKET_HDR, NFQA_TIMESTAMP
 COPY_META, FLAG_GSO = 1, 4
 
-LONGEST_QUEUE = 1 << 17
+LONGEST_QUEUE = 1 << 16
 BUFFER = 1 << 26
 LATEST = 0.0005
 """Seconds that a timer is late, at most, to be believed (measured: 30 to 300 us)."""

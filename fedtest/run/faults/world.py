@@ -153,7 +153,8 @@ class World:
         for name in hosts:
             was, wanted = old.get(name, Commands()), new[name]
             if was.lines != wanted.lines or (wanted.lines and name in reshaped):
-                scripts[name] = apply.script(wanted)
+                kept = None if anew or name in reshaped else was
+                scripts[name] = apply.script(wanted, kept)
         self._read_back(scripts, lambda name, told: readback.differences(new[name], told))
 
     def _admission(self, hosts: Iterable[HostPlan]) -> None:

@@ -40,8 +40,9 @@ class PartitionFault(Part):
 class CutFault(Part):
     """Nothing comes through: on a network, or on the way from one host to another.
 
-    Packets are dropped where they arrive. Confirmed on every way: what is sent
-    does not arrive, and when healed it does.
+    Packets are dropped where they arrive, those of a host by its address: what it
+    forwards for others has theirs, and passes a `cut` of it. Confirmed on every
+    way: what is sent does not arrive, and when healed it does.
     """
 
     network: NetworkName = Field(description="The network.")
@@ -68,8 +69,9 @@ class CutFault(Part):
 class LinkFault(Part):
     """The conditions of links change; when healed they are as before.
 
-    What is on its way at that moment may be lost. Confirmed by reading back and
-    by measuring beside the traffic there is: the delay and the loss are not
+    Other ways keep what they have, but for one thing: a host to which another delay
+    or jitter begins loses what is on its way to it, and for about a quarter of a
+    second packets reach it without delay. Confirmed by reading back and by measuring beside the traffic there is: the delay and the loss are not
     less than asked for, the rate is not more.
     """
 
