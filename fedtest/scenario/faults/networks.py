@@ -71,8 +71,9 @@ class LinkFault(Part):
 
     Other ways keep what they have, but for one thing: a host to which another delay
     or jitter begins loses what is on its way to it, and for about a quarter of a
-    second packets reach it without delay. Confirmed by reading back and by measuring beside the traffic there is: the delay and the loss are not
-    less than asked for, the rate is not more.
+    second packets reach it without delay. Confirmed by reading back and by
+    measuring beside the traffic there is: the delay and the loss are not less than
+    asked for, the rate is not more.
     """
 
     network: NetworkName = Field(description="The network.")
