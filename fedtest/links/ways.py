@@ -78,8 +78,9 @@ class Ways:
         )
 
     def into(self, host: HostPlan, network: str) -> Iterator[Way]:
-        """The ways on which a host receives."""
-        for sender in self._members[network]:
+        """The ways on which a host receives; none if it has no address there."""
+        members = self._members[network]
+        for sender in members if host.name in members else ():
             if sender != host.name:
                 yield self.way(network, sender, host.name)
 

@@ -267,6 +267,17 @@ def test_netems_options_as_tc_prints_them_are_understood() -> None:
     assert differences(commands, f"{there[0]}==> 0 qdiscs <==\n{leaf}\n{rest}") == []
 
 
+def test_an_attachment_without_an_address_receives_on_no_way() -> None:
+    text = HOSTS.replace(
+        "b: {nics: {data: {name: ib0, ip: 10.0.0.2}}}", "b: {nics: {data: {name: ib0, ip: none}}}"
+    )
+    plan = plan_of(text % ("link: {delay: 5ms}", ""))
+    refuse_impossible(plan, Mechanism.QUEUE)
+    found = apply.plan_commands(plan, Mechanism.QUEUE)
+    assert not found["b"].rules
+    assert found["a"].rules
+
+
 class TestForwarded:
     """What a host forwards has another's address, and the conditions of the way that it came."""
 
