@@ -99,7 +99,7 @@ TAMPERED = [
     ("link: {network: data, change: {rate: 5mbit}}", "5000000bit", "50000000bit",
      "class 1:2 should have 5000000 bit/s, it has 5e+07"),
     # These three read back as they should as well.
-    ("link: {network: data, change: {delay: 55ms}}", "= now + self.delay", "= now + 0.01",
+    ("link: {network: data, change: {delay: 55ms}}", "= came + self.delay", "= came + 0.01",
      "a round trip"),
     ("link: {network: data, change: {rate: 6mbit}}", "htb default 2", "htb default 0", "the rate"),
     ("link: {network: data, change: {loss: 20%}}", f"{PREROUTING} -j fedtest-links",
