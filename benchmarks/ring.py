@@ -5,7 +5,7 @@
 All-reduces and trainings: ranks on one host over loopback, in turns. Links: four
 hosts with 100 Mbit/s on each interface, and what one TCP stream gets there in the
 same run. TCP's congestion control is reno, which every kernel has and lets every
-host choose; how BBR, some kernels' own, fares is another run.
+host choose; how BBR, some kernels' default, fares is another run.
 Seven rounds take about six minutes on two cores that do nothing else.
 """
 
