@@ -89,8 +89,10 @@ class Clock:
 
     def look(self) -> None:
         """Before packets of one message."""
-        self.now, before = time.monotonic(), self.offset
-        self.offset = time.time() - self.now
+        before, time_of_day = self.offset, time.time()
+        # After the other: who is interrupted in between takes packets for later, not for earlier.
+        self.now = time.monotonic()
+        self.offset = time_of_day - self.now
         self.moved = abs(self.offset - before) > SET
 
     def came(self, packet: memoryview) -> float:
