@@ -36,8 +36,9 @@ def script(commands: Commands, before: Commands | None = None) -> str:
     """
     lines = ["set -eu"]
     for interface in commands.interfaces:
-        wanted = commands.part(interface)
-        if before is None or before.part(interface) != wanted:
+        about = f"dev {interface}"
+        wanted = commands.part(about)
+        if before is None or before.part(about) != wanted:
             undo = Commands()
             undo.run("tc", "qdisc", "del", "dev", interface, "root")
             undo.run("ip", "link", "set", "dev", interface, "gso_max_segs", USUAL_SEGMENTS)

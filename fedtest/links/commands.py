@@ -46,8 +46,8 @@ class Filter:
 class Commands:
     """What is to be run in one host's network, and what must then be read back.
 
-    `lines` are shell, in order, and `about` for each what it is about: an
-    interface, a program of ours, or "iptables"; `shown` is the same for people,
+    `lines` are shell, in order, and `about` for each what it is about: "dev" and
+    an interface, a program of ours, or "iptables"; `shown` is the same for people,
     without our programs' text. `interfaces` are all that the host has. `rules` are those of
     the chain for links, as iptables prints them; `queues` what the helper that
     delays is given for each queue, its number first.
@@ -66,8 +66,10 @@ class Commands:
 
     def run(self, *words: object) -> None:
         """A command; its words are quoted."""
-        about = words[words.index("dev") + 1] if "dev" in words else words[0]
-        self.shell(shlex.join(map(str, words)), str(about))
+        about = str(words[0])
+        if about in {"ip", "tc"}:
+            about = f"dev {words[words.index('dev') + 1]}"
+        self.shell(shlex.join(map(str, words)), about)
 
     def shell(self, line: str, about: str = "") -> None:
         """A piece of shell as it is."""

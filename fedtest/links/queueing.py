@@ -100,6 +100,8 @@ def plan_queueing(to: Commands, ways: Ways, host: HostPlan) -> None:
 
 def not_told_apart(plan: Plan) -> Iterator[str]:
     """Ways by which two hosts forward to a third, that are not treated alike as they must be."""
+    if sum(host.forward is not None for host in plan.hosts) < 2:
+        return
     ways = Ways(plan)
     for host in plan.hosts:
         for item in host.attachments:

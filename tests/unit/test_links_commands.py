@@ -268,9 +268,7 @@ def test_netems_options_as_tc_prints_them_are_understood() -> None:
 
 
 def test_an_attachment_without_an_address_receives_on_no_way() -> None:
-    text = HOSTS.replace(
-        "b: {nics: {data: {name: ib0, ip: 10.0.0.2}}}", "b: {nics: {data: {name: ib0, ip: none}}}"
-    )
+    text = HOSTS.replace("name: ib0, ip: 10.0.0.2", "name: ib0, ip: none")
     plan = plan_of(text % ("link: {delay: 5ms}", ""))
     refuse_impossible(plan, Mechanism.QUEUE)
     found = apply.plan_commands(plan, Mechanism.QUEUE)
@@ -350,6 +348,18 @@ hosts:
         assert "tc qdisc del dev eth0 root" in found
         assert "dev eth1" not in found
         assert "iptables -w -t mangle -F" not in found
+
+    @pytest.mark.parametrize("name", ["delay", "iptables", "dev", "tc"])
+    def test_an_interface_may_be_called_as_anything_else_is(self, name: str) -> None:
+        plain, named = (
+            apply.script(apply.plan_commands(plan_of(text), Mechanism.QUEUE)["a"])
+            for text in (
+                self.TEXT % ("", ""),
+                self.TEXT.replace("a: {nics: {data: eth0", f"a: {{nics: {{data: {name}") % ("", ""),
+            )
+        )
+        assert len(named.splitlines()) == len(plain.splitlines())
+        assert f"tc qdisc add dev {name} root" in named
 
     def test_another_delay_begins_with_another_helper(self) -> None:
         found = self.change(", jitter: 1ms", ", loss: 5%")
