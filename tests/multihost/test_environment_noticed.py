@@ -12,13 +12,12 @@ from conftest import run_with
 
 from fedtest.engine import inside
 from fedtest.engine.choose import open_engine
-from fedtest.run.result import Result, Verdict
+from fedtest.run.result import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from fedtest.engine.base import Engine
     from fedtest.plan import ProcessPlan
 
 # Shells have their own idea of some of these; one looks like what a start is told by.
@@ -45,22 +44,18 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEDTEST_TRY", "s3cret")
 
 
-def run(runs: Path, text: str, engine: Engine) -> Result:
-    return run_with(engine, text, runs)
-
-
 def test_a_process_has_the_environment_that_the_scenario_says(
     tmp_path: Path, engine_name: str
 ) -> None:
     told = json.dumps(dict(sorted(ODD.items())))
-    result = run(tmp_path, scenario(ODD, told), open_engine(engine_name))
+    result = run_with(open_engine(engine_name), scenario(ODD, told), tmp_path)
     assert result.verdict is Verdict.PASSED, (result.problems, result.checks)
 
 
 @pytest.mark.docker  # Without it no shell comes between.
 def test_a_variable_that_the_images_shell_changes_makes_the_run_invalid(tmp_path: Path) -> None:
     text = scenario({"PWD": "/elsewhere", "IFS": "${{ secrets.KEY }}"}, "elsewhere")
-    result = run(tmp_path, text, open_engine("docker"))
+    result = run_with(open_engine("docker"), text, tmp_path)
     assert result.verdict is Verdict.INVALID
     (problem,) = result.problems
     assert problem.message.startswith("tell on ")
@@ -75,7 +70,7 @@ def test_a_variable_that_is_lost_when_a_process_starts_makes_the_run_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inside, "WRAPPER", f"unset WORD; {inside.WRAPPER}")
-    result = run(tmp_path, scenario({}, "said"), open_engine("docker"))
+    result = run_with(open_engine("docker"), scenario({}, "said"), tmp_path)
     assert result.verdict is Verdict.INVALID
     assert "WORD should be 'said', it is not set" in result.problems[0].message
 
@@ -94,7 +89,7 @@ def test_a_variable_that_an_engine_does_not_set_is_seen_by_a_check(
         return original(tag, plans, *rest)
 
     engine.start = start  # type: ignore[method-assign, assignment]
-    result = run(tmp_path, scenario({}, '{"WORD": "said"}'), engine)
+    result = run_with(engine, scenario({}, '{"WORD": "said"}'), tmp_path)
     assert result.verdict is Verdict.FAILED
     (check,) = [check for check in result.checks if not check.passed]
     assert "said" in check.expected

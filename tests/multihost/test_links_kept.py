@@ -11,6 +11,8 @@ import pytest
 from fedtest import values
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from conftest import CommandLine
 
 # The same rules and the same helper on every engine; without Docker it takes less time.
@@ -37,13 +39,18 @@ checks:
 """
 
 
-def test_what_a_host_forwards_has_the_conditions_of_its_interface(fedtest: CommandLine) -> None:
-    done = fedtest("run", fedtest.scenario("forwarded", FORWARDED))
+def logs_of(fedtest: CommandLine, name: str, text: str, processes: Iterable[str]) -> dict[str, str]:
+    """What processes wrote in a run that passed."""
+    done = fedtest("run", fedtest.scenario(name, text))
     assert done.code == 0, done.out + done.err
     logs = fedtest.runs / "latest" / "logs"
+    return {each: (logs / f"{each}.log").read_text(encoding="utf-8") for each in processes}
+
+
+def test_what_a_host_forwards_has_the_conditions_of_its_interface(fedtest: CommandLine) -> None:
+    logs = logs_of(fedtest, "forwarded", FORWARDED, ("alpha.far", "x.near"))
     least = {}
-    for name in ("alpha.far", "x.near"):
-        text = (logs / f"{name}.log").read_text(encoding="utf-8")
+    for name, text in logs.items():
         found = re.search(r"= ([0-9.]+)/", text)
         assert found, text
         least[name] = float(found[1])
@@ -103,14 +110,10 @@ checks:
 
 
 def test_a_change_of_one_network_lets_no_packet_of_another_through(fedtest: CommandLine) -> None:
-    done = fedtest("run", fedtest.scenario("changed", CHANGED))
-    assert done.code == 0, done.out + done.err
-    logs = fedtest.runs / "latest" / "logs"
+    logs = logs_of(fedtest, "changed", CHANGED, ("alpha.send", "beta.receive"))
     said = {}
-    for name in ("alpha.send", "beta.receive"):
-        lines = (logs / f"{name}.log").read_text(encoding="utf-8").splitlines()
-        said[name] = {
-            key: float(value or 0) for key, value in filter(None, map(values.parse, lines))
-        }
+    for name, text in logs.items():
+        told = filter(None, map(values.parse, text.splitlines()))
+        said[name] = {key: float(value or 0) for key, value in told}
     assert said["beta.receive"]["packets"] == said["alpha.send"]["packets"] > 500
     assert said["beta.receive"]["least"] >= 0.1
