@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import struct
 from ipaddress import IPv4Address, IPv4Network
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PLACE = 8
+"""The shortest prefix that stands for a place. Shorter ones are a default route in pieces, as
+a VPN's 0.0.0.0/1 and 128.0.0.0/1: no private network is larger than 10.0.0.0/8."""
 
 
 class Route(NamedTuple):
@@ -25,6 +32,18 @@ def routes(text: str) -> list[Route]:
             network = IPv4Network(f"{_address(words[1])}/{mask}")
             found.append(Route(words[0], network, int(words[2], 16) == 0))
     return found
+
+
+def collision(subnet: IPv4Network, taken: Iterable[Route]) -> Route | None:
+    """The first route to a place that a route to `subnet` would cut off, or be cut off by.
+
+    The more specific of two routes wins, and of two that are the same nobody can say which.
+    What a default route leads to, whole or in pieces, is everything else: that is no place.
+    """
+    for route in taken:
+        if route.destination.prefixlen >= _PLACE and route.destination.overlaps(subnet):
+            return route
+    return None
 
 
 def _address(word: str) -> IPv4Address:

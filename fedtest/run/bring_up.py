@@ -107,8 +107,9 @@ class BringUp:
             try:
                 found = self._engine.realise(plan, self._run, prepared, progress, REALISE_DEADLINE)
             except SubnetTaken as error:
-                ours = {network.subnet for network in plan.networks if not network.fixed}
-                if error.subnet not in ours or len(taken) >= _SUBNET_TRIES:
+                ours = [network.subnet for network in plan.networks if not network.fixed]
+                hit = any(subnet.overlaps(error.subnet) for subnet in ours)
+                if not hit or len(taken) >= _SUBNET_TRIES:
                     raise
                 taken.append(error.subnet)
                 self._events.add("subnet taken", subnet=error.subnet)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import secrets
 import threading
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,13 +16,14 @@ from docker.types import IPAMConfig, IPAMPool
 from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import RunTag
 from fedtest.engine.docker import labels
+from fedtest.engine.docker.machine_routes import _listener
 from fedtest.engine.docker.networks import make_networks
 from fedtest.engine.owner import Owner
-from fedtest.errors import DeadlineError, EngineError
+from fedtest.engine.routes import routes
+from fedtest.errors import DeadlineError, EngineError, SubnetTaken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from ipaddress import IPv4Network
 
     from fedtest.engine.docker.client import DockerClient
     from fedtest.engine.docker.engine import DockerEngine
@@ -88,29 +92,72 @@ def test_a_subnet_of_somebody_elses_network_is_refused_and_named(
         client.api.remove_network(name)
 
 
-def test_a_subnet_that_this_machine_routes_is_refused(
+def alone(subnet: IPv4Network, **changed: bool) -> Plan:
+    """A plan of one network."""
+    plan = two_networks(HOSTS)
+    network = dataclasses.replace(plan.networks[0], subnet=subnet, gateway=subnet[1], **changed)
+    return dataclasses.replace(plan, networks=(network,))
+
+
+def test_with_a_way_out_a_subnet_that_this_machine_routes_is_refused(
     client: DockerClient, workers: Workers, run: RunTag
 ) -> None:
-    plan = fixed(two_networks(HOSTS))
     # Any connected route that is not the engine's: the one this test reaches the world by.
-    route = _own_route()
-    network = dataclasses.replace(plan.networks[0], subnet=route, gateway=route[1])
+    plan = alone(_own_route(), internal=False, fixed=True)
     with pytest.raises(EngineError, match="overlaps this machine's route"):
-        make_networks(
-            client,
-            workers,
-            dataclasses.replace(plan, networks=(network,)),
-            run,
-            progress=print,
-            deadline=60,
-        )
+        make_networks(client, workers, plan, run, progress=print, deadline=60)
+
+
+def test_with_a_way_out_a_subnet_of_ours_that_this_machine_routes_is_to_be_chosen_again(
+    client: DockerClient, workers: Workers, run: RunTag
+) -> None:
+    route = _own_route()
+    plan = alone(next(route.subnets(new_prefix=28)), internal=False, fixed=False)
+    with pytest.raises(SubnetTaken) as caught:
+        make_networks(client, workers, plan, run, progress=print, deadline=60)
+    assert caught.value.subnet == route
+
+
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_without_a_way_out_the_machine_gets_no_address_and_no_route(
+    client: DockerClient, workers: Workers, run: RunTag, *, forwarded: bool
+) -> None:
+    plan = alone(_own_route(), fixed=True, forwarded=forwarded)
+    before = _routes_and_addresses(client, plan)
+    assert before
+    make_networks(client, workers, plan, run, progress=print, deadline=60)
+    assert _routes_and_addresses(client, plan) == before
+    # With a way out it would get both, so the look is one that sees them.
+    fresh = alone(IPv4Network("198.19.255.240/28"), internal=False)
+    assert not _routes_and_addresses(client, fresh)
+    make_networks(
+        client,
+        workers,
+        dataclasses.replace(fresh, networks=(dataclasses.replace(fresh.networks[0], name="out"),)),
+        run,
+        progress=print,
+        deadline=60,
+    )
+    assert len(_routes_and_addresses(client, fresh)) == 2
+
+
+def _routes_and_addresses(client: DockerClient, plan: Plan) -> list[str]:
+    """What the engine's machine has of the plan's one subnet, by the kernel's own tables."""
+    subnet = plan.networks[0].subnet
+    process = _listener(client.url.removeprefix("unix://"))
+    if not client.url.startswith("unix:") or process == "0":
+        pytest.skip("the engine is not on this machine")
+    routed = [
+        str(route)
+        for route in routes(Path(f"/proc/{process}/net/route").read_text(encoding="ascii"))
+        if route.destination.overlaps(subnet)
+    ]
+    tree = Path(f"/proc/{process}/net/fib_trie").read_text(encoding="ascii")
+    own = re.findall(r"\|-- (\S+)\s+/32 host LOCAL", tree)
+    return routed + sorted({address for address in own if IPv4Address(address) in subnet})
 
 
 def _own_route() -> IPv4Network:
-    from pathlib import Path
-
-    from fedtest.engine.routes import routes
-
     found = [
         route.destination
         for route in routes(Path("/proc/net/route").read_text(encoding="ascii"))

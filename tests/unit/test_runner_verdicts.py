@@ -19,6 +19,7 @@ from fedtest.errors import (
     SubnetTaken,
 )
 from fedtest.run.result import Verdict
+from fedtest.subnets import POOL
 from runs import HOSTS, Lab, scenario
 
 if TYPE_CHECKING:
@@ -194,6 +195,25 @@ class TestInvalid:
         taken = [event["subnet"] for event in run.events("subnet taken")]
         assert len(set(taken)) == 3
         assert run.json("plan.json")["networks"][0]["subnet"] not in taken
+
+    def test_a_range_that_is_taken_is_left_out_whole(self, lab: Lab) -> None:
+        """As where the machine routes all of our pool."""
+
+        class Routed(FakeEngine):
+            def realise(
+                self,
+                plan: Plan,
+                run: RunTag,
+                prepared: Prepared,
+                progress: Callable[[str], None],
+                deadline: float,
+            ) -> Mapping[str, Snapshot]:
+                raise SubnetTaken("all of it is in use", subnet=POOL)
+
+        run = lab.run(scenario("true", EXIT), Routed())
+        assert run.result.exit_code is ExitCode.INVALID
+        assert len(run.events("subnet taken")) == 1
+        assert f"is free in {POOL}" in run.messages[0]
 
     def test_a_subnet_that_the_scenario_asks_for_is_not_replaced(self, lab: Lab) -> None:
         text = scenario("true").replace("data: {}", "data: {subnet: 192.168.0.0/24}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from docker.errors import APIError
@@ -13,8 +12,9 @@ from docker.types import IPAMConfig, IPAMPool
 
 from fedtest.engine.docker import labels
 from fedtest.engine.docker.client import engine_errors, explanation
+from fedtest.engine.docker.machine_routes import machine_routes
 from fedtest.engine.owner import Owner
-from fedtest.engine.routes import routes
+from fedtest.engine.routes import collision
 from fedtest.errors import DeadlineError, EngineError, SubnetTaken
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ _API_MODES = (1, 48)
 _MODE = "com.docker.network.bridge.gateway_mode_ipv4"
 _MASQUERADE = "com.docker.network.bridge.enable_ip_masquerade"
 _NO_ADDRESS = "com.docker.network.bridge.inhibit_ipv4"
-"""Without an address of its own the machine's end of a bridge is no way into the machine."""
+"""Without an address of its own the machine's end of a bridge is no way into the machine, and
+the machine gets no route to the bridge (an `internal` network alone gives it both)."""
 _TAKEN = ("overlaps with other one", "networks have overlapping")
 """The engine's words for a subnet that is held: by its address ranges, or by a bridge that is
 still there when its range has been given back already."""
@@ -71,8 +72,7 @@ def _make(
     progress: Callable[[str], None],
     end: float,
 ) -> None:
-    if network.fixed:
-        _refuse_routes(client, network)
+    _refuse_routes(client, network)
     said = ""
     while True:
         try:
@@ -169,26 +169,40 @@ def _who(network: dict[str, Any] | None) -> str:
 
 
 def _refuse_routes(client: DockerClient, network: NetworkPlan) -> None:
-    """A fixed subnet that is routed elsewhere would cut the machine off from it.
+    """A network with a way out gives the machine an address in its subnet, and a route to it.
 
-    Routes of engines' bridges do not count: the engine refuses those itself.
+    One without gives it neither (see _NO_ADDRESS), so whatever the machine routes is no
+    reason against it. Routes of engines' bridges do not count: the engine refuses those itself.
     """
-    if not client.url.startswith("unix:") or not Path("/proc/net/route").exists():
-        return  # The engine is on another machine, whose routes we cannot see.
+    if network.internal:
+        return
     # Routes first: a bridge is there before the engine lists its network, and
     # gone only after it has stopped to.
-    found = routes(Path("/proc/net/route").read_text(encoding="ascii"))
+    found = machine_routes(client)
     with engine_errors("listing the engine's networks"):
         bridges = {
             (item.get("Options") or {}).get("com.docker.network.bridge.name", "")
             for item in client.api.networks()
         }
-    for route in found:
-        ours = route.interface in bridges or re.fullmatch(r"br-[0-9a-f]{12}", route.interface)
-        if not ours and route.destination.overlaps(network.subnet):
-            raise EngineError(
-                f"network {network.name}: subnet {network.subnet} overlaps this machine's route "
-                f"{route.destination} dev {route.interface}",
-                remedy="Choose another `subnet`, or leave it out where the address "
-                "does not matter.",
-            )
+    taken = collision(
+        network.subnet,
+        [
+            route
+            for route in found
+            if route.interface not in bridges
+            and not re.fullmatch(r"br-[0-9a-f]{12}", route.interface)
+        ],
+    )
+    if taken is None:
+        return
+    message = (
+        f"network {network.name}: subnet {network.subnet} overlaps this machine's route "
+        f"{taken.destination} dev {taken.interface}"
+    )
+    if not network.fixed:
+        raise SubnetTaken(message, subnet=taken.destination)
+    raise EngineError(
+        f"{message}, and with `internal: false` the machine gets a route to it",
+        remedy="Choose another `subnet`, leave it out where the address does not matter, or "
+        "leave out `internal: false` where no way out is needed.",
+    )
