@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -30,6 +28,7 @@ from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from fedtest.engine.base import Engine
     from fedtest.run.result import Result
@@ -57,8 +56,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     others = {name for name in ENGINES if only not in (None, name)}
     left = [item for item in items if not others & {mark.name for mark in item.iter_markers()}]
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
-    # Those that have the machine for themselves come last: until then no worker waits for it.
-    items[:] = sorted(left, key=lambda item: item.get_closest_marker("alone") is not None)
+    items[:] = left
 
 
 @pytest.fixture
@@ -167,18 +165,6 @@ def fedtest(tmp_path: Path, engine_name: str) -> Iterator[CommandLine]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()
-
-
-@pytest.fixture(autouse=True)
-def _alone(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test marked `alone` has the machine for itself: it measures, or has a deadline to keep.
-
-    Readers and a writer, over the worker processes: a lock on this very file.
-    """
-    alone = request.node.get_closest_marker("alone") is not None
-    with Path(__file__).open(encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
-        yield
 
 
 def run_with(engine: Engine, text: str, runs: Path, observer: Observer | None = None) -> Result:

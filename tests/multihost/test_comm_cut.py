@@ -84,6 +84,7 @@ def command(group: str, heartbeat: int, timeout: int) -> str:
     return json.dumps([*words, str(heartbeat), str(timeout)])
 
 
+@pytest.mark.netns  # the library is the same on every engine
 def test_a_rank_that_is_cut_off_is_named_in_seconds(fedtest: CommandLine) -> None:
     if fedtest.engine == "netns" and find_spec("torch") is None:
         pytest.skip("this environment has not the extra `node`")

@@ -69,7 +69,7 @@ def scenario() -> str:
     return text + BYTES
 
 
-@pytest.mark.alone
+@pytest.mark.netns  # the library is the same on every engine
 def test_processes_of_a_host_use_two_interfaces_or_several_or_find_their_own(
     fedtest: CommandLine,
 ) -> None:

@@ -12,9 +12,6 @@ import pytest
 from conftest import CommandLine, left_behind
 from fault_hosts import HOLD, hosts, until_healed, watch
 
-# What must be seen in time needs the machine's attention.
-measures = pytest.mark.alone
-
 
 def passed(fedtest: CommandLine, text: str) -> dict[str, dict[str, Any]]:
     """The faults of a run that passed, by id."""
@@ -57,7 +54,6 @@ checks:
 )
 
 
-@measures
 def test_partitions_and_cuts_are_on_one_network_and_on_the_ways_they_name(
     fedtest: CommandLine,
 ) -> None:
@@ -150,7 +146,6 @@ checks:
 )
 
 
-@measures
 def test_interfaces_names_disks_and_ports_change_under_running_processes(
     fedtest: CommandLine,
 ) -> None:
@@ -212,7 +207,6 @@ checks:
 )
 
 
-@measures
 def test_processes_and_hosts_stand_still_end_and_come_back(fedtest: CommandLine) -> None:
     found = passed(fedtest, MACHINES)
     assert found["power"]["found"][0] == "off: b"
@@ -258,7 +252,6 @@ checks:
 )  # fmt: skip
 
 
-@measures
 def test_faults_come_with_lines_exits_bytes_and_values_and_again(fedtest: CommandLine) -> None:
     found = passed(fedtest, TRIGGERS)
     times = {name: len(fault["applied"]) for name, fault in found.items()}
@@ -292,7 +285,6 @@ checks:
 )
 
 
-@measures
 def test_a_link_changes_and_a_conditioned_one_is_cut_twice_at_once(fedtest: CommandLine) -> None:
     found = passed(fedtest, CHANGES)
     assert found["slow"]["found"][0] == "measured on 1 ways"
@@ -351,7 +343,6 @@ checks:
 
 
 @pytest.mark.netns  # the same scripts on every engine; CHANGES has a link fault for both
-@measures
 def test_a_rate_and_a_loss_come_and_go_where_there_were_no_conditions(
     fedtest: CommandLine,
 ) -> None:

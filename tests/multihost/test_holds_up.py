@@ -61,7 +61,6 @@ def statuses(result: dict[str, Any]) -> dict[str, int | None]:
     return {item["process"]: item["status"] for item in result["processes"]}
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize(
     ("run", "size"),
     [
@@ -131,7 +130,6 @@ def test_one_that_ends_at_the_limit_has_its_own_status(fedtest: CommandLine) -> 
     assert left_behind(result["id"]) == []
 
 
-@pytest.mark.alone
 @pytest.mark.usefixtures("_bounded")
 def test_a_fork_bomb_hurts_nobody_else(fedtest: CommandLine) -> None:
     bomb = "'f() { f | f & }; f; exec tail -f /dev/null'"

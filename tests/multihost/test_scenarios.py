@@ -11,17 +11,17 @@ from conftest import CommandLine, left_behind
 from fedtest.bundle import bundle, shipped_scenarios
 from fedtest.scenario.load import load
 
-# What they check has nothing to do with time.
-UNTIMED = {
-    "delivery",
-    "dtype-coercion",
-    "hierarchical",
+# These show the library and the trainer, which are the same on every engine; without Docker
+# they take less time.
+WITHOUT_DOCKER = {
     "hierarchical-aggregate",
-    "hierarchical-fedlab",
+    "hierarchical-client-dies",
+    "hierarchical-middle-dies",
     "hierarchical-three-levels",
-    "interop-fedlab",
-    "ring",
+    "hierarchical-top-dies",
+    "ring-peer-dies",
     "ring-resume",
+    "ring-slow-link",
     "ring-two-servers",
     "ring-without-interface",
 }
@@ -30,7 +30,7 @@ UNTIMED = {
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in UNTIMED else pytest.mark.alone)
+        pytest.param(name, marks=pytest.mark.netns if name in WITHOUT_DOCKER else ())
         for name in shipped_scenarios()
     ],
 )
