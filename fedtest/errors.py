@@ -111,3 +111,15 @@ class Interrupted(FedtestError):
     """Ctrl-C or SIGTERM asked the run to end."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+def interruption_behind(error: BaseException) -> Interrupted | None:
+    """Return the Interrupted that `error` was raised from or in the handling of, or None.
+
+    A signal may come in the middle of a library, which raises an error of its own then: the
+    SDK of Docker does, and so does `threading.Condition` whose wait could not take its lock again.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Interrupted):
+        cause = cause.__cause__ or cause.__context__
+    return cause

@@ -24,6 +24,7 @@ from fedtest.errors import (
     FedtestError,
     InvalidError,
     NotAsPlanned,
+    interruption_behind,
 )
 from fedtest.links.mechanism import mechanism, refuse_impossible
 from fedtest.plan import make_plan
@@ -138,7 +139,10 @@ class Runner:
         except FedtestError as error:
             self._fail(error, error.exit_code)
         except Exception as error:  # noqa: BLE001 - our own defect must not lose the run
-            self._defect(error)
+            if interrupted := interruption_behind(error):
+                self._fail(interrupted, interrupted.exit_code)
+            else:
+                self._defect(error)
 
     def _open(self) -> Engine:
         with self._stage("engine"):

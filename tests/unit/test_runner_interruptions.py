@@ -52,6 +52,19 @@ class TestInterrupted:
         if stage not in {"info", "sweep"}:
             assert run.result.id in engine.destroyed
 
+    def test_what_a_library_makes_of_it_is_no_defect(self, lab: Lab) -> None:
+        """A condition whose wait is interrupted twice over complains of its lock."""
+
+        def interrupted_within_a_library() -> None:
+            try:
+                signal.raise_signal(signal.SIGINT)
+            finally:
+                raise RuntimeError("cannot release un-acquired lock")
+
+        run = lab.run(scenario("true", EXIT), Faulty("observe", interrupted_within_a_library))
+        assert run.result.exit_code is ExitCode.INTERRUPTED
+        assert run.messages == ["interrupted by SIGINT"]
+
     def test_while_processes_run_their_logs_are_kept(self, lab: Lab) -> None:
         class Impatient(Recorder):
             def line(self, key: ProcessKey, stream: str, text: str) -> None:

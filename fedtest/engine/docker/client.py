@@ -13,7 +13,12 @@ from docker import utils
 from docker.errors import APIError, DockerException, InvalidConfigFile, NotFound
 from docker.utils.config import find_config_file
 
-from fedtest.errors import DeadlineError, EngineError, EngineUnavailable, Interrupted
+from fedtest.errors import (
+    DeadlineError,
+    EngineError,
+    EngineUnavailable,
+    interruption_behind,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,11 +95,8 @@ def engine_errors(doing: str) -> Iterator[None]:
         yield
     # ValueError: an address that cannot be one, like a port of 99999.
     except (DockerException, requests.exceptions.RequestException, ValueError) as error:
-        # Within some calls the SDK turns whatever is raised into its own error, be
-        # it a signal that asks us to end.
-        for cause in _chain(error):
-            if isinstance(cause, Interrupted):
-                raise cause from None
+        if interrupted := interruption_behind(error):
+            raise interrupted from None
         raise _ours(error, doing) from error
 
 
@@ -108,13 +110,6 @@ def _ours(error: Exception, doing: str) -> EngineError | DeadlineError | EngineU
         remedy="Start an engine: `fedtest engine ensure` does it on Linux, `--install` installs "
         "one on Debian and Ubuntu.",
     )
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    cause: BaseException | None = error
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
 
 
 def close_response(stream: Any) -> None:
