@@ -88,6 +88,15 @@ class Run:
         return [item for item in found if kind in (None, item["kind"])]
 
     @property
+    def order(self) -> list[str]:
+        """What started and ended, in the order in which the run took note of it."""
+        return [
+            f"{event['process']} {event['kind']}"
+            for event in self.events()
+            if event["kind"] in {"started", "exited"}
+        ]
+
+    @property
     def names(self) -> set[str]:
         return {str(path.relative_to(self.path)) for path in self.path.rglob("*") if path.is_file()}
 

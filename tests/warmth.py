@@ -144,7 +144,9 @@ def pipes(stdin: bytes) -> Iterator[tuple[tuple[int, int, int], Callable[..., tu
             # Where an object lies in memory is nobody's business.
             texts[fd] = re.sub(" at 0x[0-9a-f]+", "", stream.read().decode())
 
-    threads = [threading.Thread(target=read, args=(fd,)) for fd in (out_reader, err_reader)]
+    threads = [
+        threading.Thread(daemon=True, target=read, args=(fd,)) for fd in (out_reader, err_reader)
+    ]
 
     def collect(then: Callable[[], object]) -> tuple[str, str]:
         for fd in (reader, out, err):

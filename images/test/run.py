@@ -23,7 +23,13 @@ from fedtest.plan import BuildSpec, ImagePlan
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-COPIED = ("tests/node", "examples")
+COPIED = ("tests/foreground.py", "tests/node", "examples")
+PYTEST = (
+    # What pyproject.toml says where there is one. A rank starts in seconds on a loaded machine.
+    *("python3", "-m", "pytest", "-p", "no:cacheprovider", "-ra"),
+    *("--rootdir", ".", "-o", "pythonpath=tests"),
+    *("--random-order", "--timeout", "300", "--timeout-method", "signal"),
+)
 
 
 def main(arguments: list[str]) -> int:
@@ -39,7 +45,7 @@ def main(arguments: list[str]) -> int:
         )
         container = client.api.create_container(
             image,
-            ["python3", "-m", "pytest", "-p", "no:cacheprovider", "-ra", "tests/node", *arguments],
+            [*PYTEST, "tests/node", *arguments],
             user="fedtest",
             working_dir="/home/fedtest",
             environment={"FEDTEST_MNIST": "/data"},

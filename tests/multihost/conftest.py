@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from fedtest.run.observer import Observer
 from fedtest.run.runner import Runner
 from fedtest.run.schema import schema
 from fedtest.scenario.load import loads
+from foreground import signals_of_a_foreground_job  # noqa: F401 - a fixture of each test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,9 +151,6 @@ class CommandLine:
 
 @pytest.fixture
 def fedtest(tmp_path: Path, engine_name: str) -> Iterator[CommandLine]:
-    # What a background job of a shell has, and its children: they would not hear of Ctrl-C.
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     line = CommandLine(tmp_path, engine_name)
     yield line
     # A test that failed leaves no run behind that others would wait for.

@@ -14,6 +14,8 @@ import pytest
 from comm_ranks import Ranks
 from ranks import Start
 
+from foreground import signals_of_a_foreground_job  # noqa: F401 - a fixture of each test
+
 ROOT = Path(__file__).parents[2]
 
 

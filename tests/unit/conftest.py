@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from drive import Drive
+from foreground import signals_of_a_foreground_job  # noqa: F401 - a fixture of each test
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -61,10 +61,12 @@ def test_latest_is_never_missing_while_runs_start_side_by_side(tmp_path: Path) -
             if not (tmp_path / "latest" / "logs").is_dir():
                 missing.append(1)
 
-    watcher = threading.Thread(target=look)
+    watcher = threading.Thread(daemon=True, target=look)
     watcher.start()
     makers = [
-        threading.Thread(target=lambda n=n: [make(tmp_path, f"{n}-{m}") for m in range(20)])
+        threading.Thread(
+            daemon=True, target=lambda n=n: [make(tmp_path, f"{n}-{m}") for m in range(20)]
+        )
         for n in range(4)
     ]
     for maker in makers:

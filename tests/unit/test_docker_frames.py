@@ -79,14 +79,12 @@ def test_the_end_is_known_and_comes_after_the_last_frame(
 
 def test_silence_ends_a_read_and_so_does_endless_talk(pair: tuple[socket.socket, Frames]) -> None:
     engine, frames = pair
-    assert list(frames.read(0.01, limit=10)) == []
-    began = time.monotonic()
-    for _ in frames.read(10, limit=0.1):
+    assert list(frames.read(0.01, limit=1000)) == []
+    for _ in frames.read(1000, limit=0.1):
         engine.sendall(frame(1, b"more"))
     engine.sendall(frame(1, b"more"))
-    for _ in frames.read(10, limit=0.1):
+    for _ in frames.read(1000, limit=0.1):
         engine.sendall(frame(1, b"more"))
-    assert time.monotonic() - began < 5
 
 
 def test_a_description_is_read_up_to_its_closing_line(pair: tuple[socket.socket, Frames]) -> None:

@@ -37,7 +37,7 @@ def test_a_full_inbox_holds_up_who_prints_until_something_is_taken() -> None:
     inbox = Inbox(size=1)
     inbox.exited(KEY, 1)
     done = threading.Event()
-    writer = threading.Thread(target=lambda: (inbox.exited(KEY, 2), done.set()))
+    writer = threading.Thread(daemon=True, target=lambda: (inbox.exited(KEY, 2), done.set()))
     writer.start()
     assert not done.wait(0.05)
     assert inbox.get(1) == Exited(KEY, 1)
@@ -49,7 +49,7 @@ def test_a_full_inbox_holds_up_who_prints_until_something_is_taken() -> None:
 def test_closing_frees_everybody_who_waits() -> None:
     inbox = Inbox(size=1)
     inbox.exited(KEY, 0)
-    writers = [threading.Thread(target=inbox.exited, args=(KEY, n)) for n in range(5)]
+    writers = [threading.Thread(daemon=True, target=inbox.exited, args=(KEY, n)) for n in range(5)]
     for writer in writers:
         writer.start()
     inbox.close()
@@ -74,7 +74,7 @@ def test_how_much_there_is_to_read_is_bounded_and_not_how_many_items() -> None:
         inbox.output(KEY, "stdout", b"x")
     inbox.output(KEY, "stdout", b"x" * 100_000)
     done = threading.Event()
-    writer = threading.Thread(target=lambda: (inbox.exited(KEY, 2), done.set()))
+    writer = threading.Thread(daemon=True, target=lambda: (inbox.exited(KEY, 2), done.set()))
     writer.start()
     assert not done.wait(0.05)
     inbox.close()

@@ -222,7 +222,7 @@ def test_in_another_thread_signals_are_left_to_the_main_one() -> None:
         with Interruption().watch():
             seen.append(signal.getsignal(signal.SIGINT) is before)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(daemon=True, target=work)
     thread.start()
     thread.join()
     assert seen == [True]

@@ -74,14 +74,15 @@ class TestInterrupted:
         assert run.result.exit_code is ExitCode.INTERRUPTED
         assert run.text("logs/a.work.log") == "hello\n"
         assert run.result.processes[0].status is None
-        assert run.result.seconds < 20
 
     def test_while_a_process_prints_without_end_it_does_not_take_long(self, lab: Lab) -> None:
         sockets = 'sockets: {process: work, local: "${{ nics.data.ip }}"}'
         # The shell's parent is this process.
         run = lab.run(scenario("kill -INT $PPID; yes", sockets))
         assert run.result.exit_code is ExitCode.INTERRUPTED
-        assert run.result.seconds < 20
+        # What waited to be taken when the signal came, not all that it could say.
+        assert (run.path / "logs/a.work.log").stat().st_size < 16_000_000
+        assert run.result.processes[0].log_bytes_cut == 0
 
     def test_in_the_clean_up_it_is_put_off_to_its_end(
         self, lab: Lab, capfd: pytest.CaptureFixture[str]

@@ -175,7 +175,7 @@ def test_runs_side_by_side_do_not_disturb_each_other(lab: Lab) -> None:
         runner = lab.runner(text, lambda: engine, Recorder())
         results.append(runner.run())
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    threads = [threading.Thread(daemon=True, target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -82,6 +82,7 @@ def test_mistyped_scenarios(text: str) -> None:
 # Together 2,000: those that hypothesis makes can be made smaller, the numbered
 # ones cost half; `tox -e soak` goes through 100,000 of these.
 DRAWN, NUMBERED, PARTS = 50, 450, 4
+SLOW = pytest.mark.timeout(1200)  # each scenario has a deadline of its own: see `Through`
 
 
 @pytest.fixture
@@ -93,6 +94,7 @@ def through() -> Iterator[Through]:
     assert peak_megabytes() < MEGABYTES
 
 
+@SLOW
 @pytest.mark.parametrize("part", range(PARTS))
 def test_generated_and_mutated_scenarios(through: Through, part: int) -> None:
     send(through, DRAWN, seed=part)
@@ -100,6 +102,7 @@ def test_generated_and_mutated_scenarios(through: Through, part: int) -> None:
     assert any("passed" in outcome for outcome in through.outcomes)
 
 
+@SLOW
 @pytest.mark.parametrize("part", range(PARTS))
 def test_numbered_scenarios(through: Through, part: int) -> None:
     for number in range(part * NUMBERED, (part + 1) * NUMBERED):

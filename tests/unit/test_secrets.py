@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -121,7 +122,7 @@ raise ValueError(token)
 
 def test_no_artifact_has_it_and_the_process_has(lab: Lab) -> None:
     checks = "{log: {process: work, match: nosuch}}, {value: {process: work, name: x, each: == 1}}"
-    run = json.dumps(["python3", "-c", TELL, "${{ secrets.TOKEN }}"])
+    run = json.dumps([sys.executable, "-c", TELL, "${{ secrets.TOKEN }}"])
     done = lab.run(SCENARIO % (run, checks))
     assert done.result.verdict is Verdict.FAILED
     found = everything(lab, done.path)
@@ -137,8 +138,8 @@ def test_no_artifact_has_it_and_the_process_has(lab: Lab) -> None:
 def test_what_is_saved_of_a_process_that_hangs_has_nothing_of_it(lab: Lab) -> None:
     """Its command is shown up to some length, which is in the middle of the value."""
     hangs = "import time; print('hangs', flush=True); time.sleep(600)"
-    length = probe.COMMAND - len(f"python3 -c {hangs} ") - 4
-    words = ["python3", "-c", hangs, "x" * length + "${{ secrets.TOKEN }}"]
+    length = probe.COMMAND - len(f"{sys.executable} -c {hangs} ") - 4
+    words = [sys.executable, "-c", hangs, "x" * length + "${{ secrets.TOKEN }}"]
     done = lab.run(SCENARIO % (f"{json.dumps(words)}, deadline: 1500ms", ""))
     assert done.result.verdict is Verdict.FAILED
     stacks = done.text("hosts/a.stacks.txt")
@@ -156,8 +157,8 @@ def test_of_what_a_shell_has_split_no_word_is_shown_where_a_command_is_cut(lab: 
     hangs = "import time; print('hangs', flush=True); time.sleep(600)"
     first, *_ = TOKEN.split()
     # Room for the first word, and none for the second.
-    length = probe.COMMAND - len(f"python3 -c {hangs}  {first} ") - 2
-    run = f'exec python3 -c "{hangs}" {"x" * length} $TOKEN'
+    length = probe.COMMAND - len(f"{sys.executable} -c {hangs}  {first} ") - 2
+    run = f'exec {sys.executable} -c "{hangs}" {"x" * length} $TOKEN'
     done = lab.run(SCENARIO % (f"{json.dumps(run)}, deadline: 1500ms", ""))
     assert done.result.verdict is Verdict.FAILED
     assert f"x {MASK} ...\n" in done.text("hosts/a.stacks.txt")

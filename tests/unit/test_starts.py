@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from fedtest.run.checks.needs import Looks
     from fedtest.run.events import Item
-    from runs import Run
 
 
 @pytest.fixture
@@ -36,30 +35,21 @@ def processes(*lines: str, checks: str = "", deadline: str = "30s") -> str:
     return f"{text}processes:\n" + "".join(f"  {line}\n" for line in lines) + f"checks: [{checks}]"
 
 
-def order(run: Run) -> list[str]:
-    """What started and ended, in the order in which it did."""
-    return [
-        f"{event['process']} {event['kind']}"
-        for event in run.events()
-        if event["kind"] in {"started", "exited"}
-    ]
-
-
-def test_one_starts_when_another_has_printed_a_line(lab: Lab) -> None:
+def test_one_starts_when_another_has_printed_a_line(lab: Lab, tmp_path: Path) -> None:
+    soon, over = tmp_path / "soon", tmp_path / "over"
+    wait = f"until [ -e {over} ]; do sleep 0.02; done"
     run = lab.run(
         processes(
-            'client: {hosts: [b], run: "true", after: {process: server, log: "^listening"}}',
-            'server: {hosts: [a], run: "echo starting; sleep 0.3; echo listening; sleep 1"}',
+            f'client: {{hosts: [b], run: "[ -e {soon} ] && touch {over}", '
+            'after: {process: server, log: "^listening"}}',
+            'server: {hosts: [a], run: "echo starting; sleep 0.1; '
+            f'touch {soon}; echo listening; {wait}"}}',
         )
     )
     assert run.result.verdict is Verdict.PASSED
-    assert order(run) == ["server started", "client started", "client exited", "server exited"]
+    assert run.order[:2] == ["server started", "client started"]
     (waiting,) = run.events("waiting")
     assert waiting["until"] == "server prints '^listening'"
-    client, server = run.result.processes
-    assert client.started is not None
-    assert server.started is not None
-    assert client.started - server.started > 0.25
 
 
 def test_several_of_a_host_run_one_after_the_other_and_then_the_long_one(lab: Lab) -> None:
@@ -72,7 +62,7 @@ def test_several_of_a_host_run_one_after_the_other_and_then_the_long_one(lab: La
         )
     )
     assert run.result.verdict is Verdict.PASSED
-    assert order(run) == [
+    assert run.order == [
         "first started", "first exited", "second started", "second exited",
         "main started", "main exited",
     ]  # fmt: skip
@@ -119,7 +109,7 @@ def test_a_host_is_ready_when_something_listens_on_its_port(lab: Lab) -> None:
         )
     )
     assert run.result.verdict is Verdict.PASSED, run.messages
-    assert order(run)[:2] == ["server started", "client started"]
+    assert run.order[:2] == ["server started", "client started"]
 
 
 def test_one_that_ended_without_ever_listening_ends_the_waiting(lab: Lab) -> None:
@@ -130,7 +120,6 @@ def test_one_that_ended_without_ever_listening_ends_the_waiting(lab: Lab) -> Non
         )
     )
     assert run.result.verdict is Verdict.FAILED
-    assert run.result.seconds < 20
     (message,) = run.messages
     assert message.startswith("client on b: never started: it waited in vain until something lis")
 
@@ -155,7 +144,6 @@ def test_what_cannot_happen_any_more_ends_the_run_and_says_whose_it_was(
         )
     )
     assert run.result.verdict is Verdict.FAILED
-    assert run.result.seconds < 20
     assert run.messages == [f"client on b: never started: it waited in vain until {words}"]
     assert run.result.problems[0].details == (
         "the end of the log of server on a, which ended with 3:", "no such device",
@@ -280,7 +268,7 @@ def test_a_process_can_be_started_again_and_its_log_goes_on(
     )
     assert run.result.verdict is Verdict.PASSED, run.messages
     assert run.text("logs/a.server.log") == "crashed\n[fedtest: started again]\nlistening\n"
-    assert order(run)[:3] == ["server started", "server exited", "server started"]
+    assert run.order[:3] == ["server started", "server exited", "server started"]
     assert run.result.checks[0].found >= "0.5"
     # It slept until it was due, but for what came meanwhile.
     assert restarting[0].wakes < 60

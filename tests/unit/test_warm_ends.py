@@ -276,7 +276,7 @@ def test_an_end_waits_until_threads_have_let_go_of_what_they_were_at() -> None:
         worked.set()
         over.wait()
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(daemon=True, target=work)
     thread.start()
     threads.let_finish(30)
     assert worked.is_set()
