@@ -158,6 +158,8 @@ def _parser() -> argparse.ArgumentParser:
                      help="start every Python process anew, whatever `preload` says")  # fmt: skip
     looks = run.add_mutually_exclusive_group()
     looks.add_argument("--quiet", action="store_true", help="print what did not hold, and the end")
+    looks.add_argument("--verbose", action="store_true",
+                       help="print every line of every process, as it comes")  # fmt: skip
     looks.add_argument("--json", action="store_true", help="print the result as JSON")
 
     validate = commands.add_parser("validate", help="check scenario files")
@@ -236,10 +238,13 @@ def _reporter(arguments: argparse.Namespace) -> Observer:
         from fedtest.reporters.json import JsonReporter
 
         return JsonReporter(sys.stdout)
-    if arguments.quiet or not sys.stdout.isatty():
+    if arguments.quiet or arguments.verbose or not sys.stdout.isatty():
+        from fedtest.reporters.folds import folds
         from fedtest.reporters.plain import PlainReporter, QuietReporter
 
-        return QuietReporter(sys.stdout) if arguments.quiet else PlainReporter(sys.stdout)
+        if arguments.quiet:
+            return QuietReporter(sys.stdout)
+        return PlainReporter(sys.stdout, verbose=arguments.verbose, folds=folds(os.environ))
 
     from fedtest.reporters.terminal import TerminalReporter
 

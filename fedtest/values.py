@@ -1,14 +1,18 @@
 """How a process tells the testbed a number: one JSON line on standard output.
 
     fedtest-value {"name": "test_accuracy", "value": 0.981}
+    fedtest-progress {"done": 120, "total": 938}
 
-Written by hand or by `report`. Belongs neither to the library nor to the
+Written by hand, or by `report` and `progress`. Values are part of the result and are what checks
+look at; progress is only shown to who looks on. Belongs neither to the library nor to the
 testbed: it needs nothing but the standard library, so any process can use it.
 """
 
 import json
+import math
 
 PREFIX = "fedtest-value "
+PROGRESS = "fedtest-progress "
 _LARGEST = 10**300
 """Whole numbers stay below: these, their sums and differences are all floats, too."""
 
@@ -17,6 +21,28 @@ def report(name: str, value: float | str | bool | None) -> None:
     """Print `value` under `name` as one line of JSON, flushed, to standard output."""
     line = PREFIX + json.dumps({"name": name, "value": value}, separators=(", ", ": "))
     print(line, flush=True)  # noqa: T201 - the line on standard output is the interface
+
+
+def progress(done: int, total: int) -> None:
+    """Print that `done` of `total` steps are done, flushed, to standard output.
+
+    On a terminal `fedtest run` draws a bar of it, with the time that is left. Call it as often as
+    a person wants to look: a hundred times are plenty.
+    """
+    line = PROGRESS + json.dumps({"done": done, "total": total}, separators=(", ", ": "))
+    print(line, flush=True)  # noqa: T201 - the line on standard output is the interface
+
+
+def parse_progress(line: str) -> float | None:
+    """Return the share, from 0 to 1, that `line` reports as done; None if it reports none."""
+    if not line.startswith(PROGRESS):
+        return None
+    try:
+        item = json.loads(line[len(PROGRESS) :])
+        share = item["done"] / item["total"]
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+        return None  # it is shown only: nothing depends on it
+    return min(max(float(share), 0.0), 1.0) if math.isfinite(share) else None
 
 
 def parse(line: str) -> tuple[str, float | str | bool | None] | None:

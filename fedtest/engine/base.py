@@ -47,7 +47,10 @@ class RunTag:
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """What there is. `naming`: how interface names are made; `netem`: None if not known."""
+    """What there is. `naming`: how interface names are made; `netem`: None if not known.
+
+    `chosen`: why it is this one, where nobody asked for it by its name.
+    """
 
     kind: str
     version: str
@@ -56,6 +59,7 @@ class EngineInfo:
     naming: str
     netem: bool | None
     details: Mapping[str, str] = field(default_factory=dict)
+    chosen: str = ""
 
 
 @dataclass(frozen=True, slots=True)

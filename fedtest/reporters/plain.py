@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from fedtest import values
+from fedtest.reporters.excerpt import Excerpt, Line
+from fedtest.reporters.folds import Folds
 from fedtest.reporters.printable import PatientConsole, printable, tolerate
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
@@ -31,43 +34,74 @@ class QuietReporter(Observer):
 
 
 class PlainReporter(Observer):
-    """One line for each thing that happens."""
+    """One line for each thing that happens; of what processes print, the first and last lines.
 
-    def __init__(self, out: TextIO) -> None:
+    `verbose`: all of their lines. `folds`: how the CI system that reads it folds stages.
+    """
+
+    def __init__(self, out: TextIO, *, verbose: bool = False, folds: Folds | None = None) -> None:
         tolerate(out)
         self._out = out
         self._console = PatientConsole(file=out, width=_WIDTH)
+        self._verbose = verbose
+        self._folds = folds or Folds()
         self._shown: dict[ProcessKey, int] = {}
+        self._excerpts: dict[ProcessKey, Excerpt] = {}
 
     def run_started(self, scenario: str, run_id: str, directory: str) -> None:
+        self._write(self._folds.begin())
         self._say(f"scenario {scenario}, run {run_id}, {directory}")
 
     def stage_started(self, name: str) -> None:
-        self._say(f"{name} ...")
+        self._write(self._folds.open(name))
 
     def stage_progress(self, text: str) -> None:
         self._say(f"  {text}")
 
     def stage_ended(self, name: str, seconds: float, *, failed: bool) -> None:
+        self._write(self._folds.close())
         self._say(f"{name}: {'FAILED after' if failed else 'done in'} {seconds:.1f} s")
 
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
-        shown = self._shown.get(key, 0)
-        if shown > _MOST:
-            return
-        self._shown[key] = shown + len(text) + 1
-        if self._shown[key] > _MOST:
-            self._say(f"{key.host} {key.process}: prints more than is shown here; see its log")
-            return
-        self._say(f"{key.host} {key.process}{'!' if stream == 'stderr' else '|'} {text}")
+        line = Line(stream, text)
+        if self._verbose:
+            self._bounded(key, line)
+        elif not text.startswith(values.PROGRESS):
+            excerpt = self._excerpts.setdefault(key, Excerpt())
+            if excerpt.is_due(line):
+                self._line(key, line)
 
     def exited(self, key: ProcessKey, status: int) -> None:
+        # It may be started again, and has first lines again then.
+        if excerpt := self._excerpts.pop(key, None):
+            hidden, last = excerpt.end(status)
+            if hidden:
+                lines = "1 line" if hidden == 1 else f"{hidden} lines"
+                self._say(f"{key.host} {key.process}: {lines} not shown; the log has all")
+            for line in last:
+                self._line(key, line)
         self._say(f"{key.host} {key.process}: exited with {status}")
 
     def finished(self, result: Result) -> None:
         print_summary(self._console, result)
-        self._out.flush()
+        self._write(self._folds.end())
+
+    def _bounded(self, key: ProcessKey, line: Line) -> None:
+        shown = self._shown.get(key, 0)
+        if shown > _MOST:
+            return
+        self._shown[key] = shown + len(line.text) + 1
+        if self._shown[key] > _MOST:
+            self._say(f"{key.host} {key.process}: prints more than is shown here; see its log")
+            return
+        self._line(key, line)
+
+    def _line(self, key: ProcessKey, line: Line) -> None:
+        self._say(f"{key.host} {key.process}{'!' if line.stream == 'stderr' else '|'} {line.text}")
 
     def _say(self, text: str) -> None:
-        self._out.write(printable(text) + "\n")
+        self._write(printable(text) + "\n")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
         self._out.flush()

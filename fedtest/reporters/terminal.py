@@ -1,8 +1,9 @@
-"""A live picture of the run: stages with their times, and each process's newest line."""
+"""A live picture of the run: stages with their times, and how each process is getting on."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -11,11 +12,12 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from fedtest import values
 from fedtest.engine.base import ProcessKey
 from fedtest.reporters.printable import PatientConsole, printable, tolerate
+from fedtest.reporters.progress import Progress
 from fedtest.reporters.summary import print_summary
 from fedtest.run.observer import Observer
-from fedtest.values import PREFIX
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -24,6 +26,22 @@ if TYPE_CHECKING:
     from fedtest.run.result import Result
 
 _NAME = 16
+
+
+@dataclass
+class _Going:
+    """How one process is getting on."""
+
+    newest: Text = field(default_factory=Text)
+    progress: Progress = field(default_factory=Progress)
+    silent_since: float = field(default_factory=time.monotonic)
+
+    def shown(self, now: float) -> Text:
+        if bar := self.progress.bar(now):
+            return Text.assemble(bar, "  ", self.newest)
+        if self.newest:
+            return self.newest
+        return Text(f"no output yet, {now - self.silent_since:.0f} s", style="dim")
 
 
 class TerminalReporter(Observer):
@@ -36,7 +54,7 @@ class TerminalReporter(Observer):
         self._began = 0.0
         self._note = ""
         self._spinner = Spinner("dots")
-        self._newest: dict[ProcessKey, Text] = {}
+        self._going: dict[ProcessKey, _Going] = {}
         # It asks for the picture at once.
         self._live = Live(
             get_renderable=self._picture,
@@ -52,10 +70,12 @@ class TerminalReporter(Observer):
     def planned(self, plan: Plan) -> None:
         self._note = f"{len(plan.hosts)} hosts on {len(plan.networks)} networks"
         # In the plan's order, whoever speaks first.
-        self._newest = {ProcessKey(item.host, item.name): Text() for item in plan.processes}
+        self._going = {ProcessKey(item.host, item.name): _Going() for item in plan.processes}
 
     def stage_started(self, name: str) -> None:
         self._stage, self._began, self._note = name, time.monotonic(), ""
+        for going in self._going.values():
+            going.silent_since = self._began
 
     def stage_progress(self, text: str) -> None:
         self._note = printable(text)
@@ -66,19 +86,23 @@ class TerminalReporter(Observer):
         self._stage, self._note = "", ""
 
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
+        going = self._going.setdefault(key, _Going())
+        if (share := values.parse_progress(text)) is not None:
+            going.progress.reached(share)
         shown = printable(text)
-        if shown.strip() and not shown.startswith(PREFIX):
-            self._newest[key] = Text(shown, style="yellow" if stream == "stderr" else "")
+        if shown.strip() and not shown.startswith((values.PREFIX, values.PROGRESS)):
+            going.newest = Text(shown, style="yellow" if stream == "stderr" else "")
 
     def exited(self, key: ProcessKey, status: int) -> None:
-        last = self._newest.get(key, Text())
+        going = self._going.setdefault(key, _Going())
         end = Text(f"exited with {status}  ", style="green" if status == 0 else "bold red")
-        self._newest[key] = Text.assemble(end, (last.plain, "dim"))
+        # It may be started again, and begins anew then.
+        self._going[key] = _Going(Text.assemble(end, (going.newest.plain, "dim")))
 
     def finished(self, result: Result) -> None:
         self._live.stop()
-        for key, text in self._newest.items():
-            self._console.print(_line(key, text), overflow="ellipsis", no_wrap=True)
+        for key, going in self._going.items():
+            self._console.print(_line(key, going.newest), overflow="ellipsis", no_wrap=True)
         print_summary(self._console, result)
 
     def _picture(self) -> RenderableType:
@@ -91,7 +115,8 @@ class TerminalReporter(Observer):
             _row(Text(), self._stage, time.monotonic() - self._began, self._note),
         )
         # Drawn from a thread of its own, while lines come in.
-        lines = [_line(key, text) for key, text in self._newest.copy().items()]
+        now = time.monotonic()
+        lines = [_line(key, going.shown(now)) for key, going in self._going.copy().items()]
         room = max(self._console.height - 3, 1)
         return Group(head, *lines[:room])
 

@@ -16,7 +16,7 @@ from fedtest.ring.options import AUTOMATIC, CHECKPOINTS, Options
 from fedtest.ring.progress import Log, Metrics, Row
 from fedtest.ring.torchrun import meeting
 from fedtest.ring.training import Training, evaluate
-from fedtest.values import report
+from fedtest.values import progress, report
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,12 +137,13 @@ class _Rank:
         self.metrics = metrics
         exchange = exchanges.make(options.exchange, group)
 
-        def progress(row: Row) -> None:
+        def tell(row: Row) -> None:
             self.say(row.line())
+            progress(training.done, training.steps * options.epoch)
             metrics.add(row)
 
         while not training.finished:
-            training.run_epoch(exchange, progress, self._stepped)
+            training.run_epoch(exchange, tell, self._stepped)
             epoch = training.epoch
             phase = f"evaluation after epoch {epoch}"
             self.accuracy = evaluate(options, self.network, self.test, exchange, phase)

@@ -11,6 +11,7 @@ import platform
 import secrets
 import traceback
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -148,13 +149,13 @@ class Runner:
         with self._stage("engine"):
             engine = self._open_engine()
             try:
-                info = engine.info()
+                info = replace(engine.info(), chosen=engine.chosen)
                 self._versions["engine"] = info
                 self._netem = info.netem
                 self._directory.json("versions.json", self._versions)
                 self._observer.stage_progress(
                     f"{info.kind} {info.version}, interface names: {info.naming}"
-                    + (f"; {engine.chosen}" if engine.chosen else "")
+                    + (f"; {info.chosen}" if info.chosen else "")
                 )
                 for sweep in (engine.sweep, *engine.also_sweep):
                     self._sweep(sweep)

@@ -218,7 +218,9 @@ def test_a_run_exits_by_its_verdict(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["run", "--runs", runs, file(scenario(script, EXIT))]) == code
-    assert capsys.readouterr().out.splitlines()[-1].startswith(f"{code.name.lower()} small: ")
+    assert (
+        capsys.readouterr().out.splitlines()[-1].startswith(f"{code.name.lower()} small on fake 0")
+    )
 
 
 @pytest.mark.usefixtures("fake")

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from fedtest.engine.base import ProcessKey
+from fedtest.engine.base import EngineInfo, ProcessKey
 from fedtest.errors import ExitCode
+from fedtest.plan import make_plan
 from fedtest.reporters.json import JsonReporter
 from fedtest.reporters.plain import PlainReporter, QuietReporter
 from fedtest.reporters.printable import printable
 from fedtest.reporters.terminal import TerminalReporter
 from fedtest.run.result import CheckResult, Problem, Result, Saved, Verdict
+from fedtest.scenario.load import loads
+from fedtest.subnets import choose
 from runs import Lab, scenario
 
 if TYPE_CHECKING:
@@ -80,6 +83,34 @@ def test_plain_tells_one_line_for_each_thing_that_happens() -> None:
         "  server1 [red]said[/red]",
         "failed ring: 1 of 2 checks hold, 12.3 s, /runs/x",
     ]
+
+
+def test_plain_shows_the_first_and_last_lines_of_a_process_and_verbose_all() -> None:
+    brief, verbose = io.StringIO(), io.StringIO()
+    for reporter in (PlainReporter(brief), PlainReporter(verbose, verbose=True)):
+        for step in range(190):
+            reporter.line(KEY, "stdout", f"step={step}")
+            reporter.line(KEY, "stdout", f'fedtest-progress {{"done": {step}, "total": 190}}')
+        reporter.exited(KEY, 0)
+    assert brief.getvalue().splitlines() == [
+        *(f"server1 trainer| step={step}" for step in (0, 1, 2)),
+        "server1 trainer: 184 lines not shown; the log has all",
+        *(f"server1 trainer| step={step}" for step in (187, 188, 189)),
+        "server1 trainer: exited with 0",
+    ]
+    assert len(verbose.getvalue().splitlines()) == 2 * 190 + 1
+
+
+def test_the_end_tells_on_which_engine_a_run_was_and_why() -> None:
+    info = EngineInfo("netns", "1.0", "none", "6.18", "given when made", None)
+    out = io.StringIO()
+    tell(QuietReporter(out), replace(PASSED, versions={"engine": info}))
+    assert out.getvalue().startswith("passed ring on netns 1.0: 1 of 1 checks hold, ")
+    chosen = replace(info, chosen="chosen because no Docker engine answers")
+    out = io.StringIO()
+    tell(PlainReporter(out), replace(PASSED, versions={"engine": chosen}))
+    end = out.getvalue().splitlines()[-1]
+    assert end.startswith("passed ring on netns 1.0 (chosen because no Docker engine answers): ")
 
 
 def test_what_was_saved_of_a_failed_run_is_named_but_not_every_file_of_many() -> None:
@@ -159,6 +190,31 @@ def test_a_terminal_lists_processes_in_the_plans_order_whoever_speaks_first(
     Lab(tmp_path).run(text, observer=TerminalReporter(console))
     told = re.findall(r"([ab]) +work +exited", plain(out.getvalue()))
     assert told[-2:] == ["a", "b"]
+
+
+def picture(reporter: TerminalReporter, out: io.StringIO) -> str:
+    """What is drawn when nothing new has come."""
+    out.truncate(0)
+    reporter._console.print(reporter._picture())
+    return plain(out.getvalue())
+
+
+def test_a_terminal_shows_for_how_long_a_process_has_said_nothing_and_then_what_is_left() -> None:
+    out = io.StringIO()
+    reporter = TerminalReporter(Console(file=out, width=120, height=24, force_terminal=True))
+    whole = loads(scenario("true")).scenario
+    reporter.planned(make_plan(whole, choose(whole, "", ())))
+    reporter.stage_started("processes")
+    assert re.search(r"a +work +no output yet, 0 s", picture(reporter, out))
+    key = ProcessKey("a", "work")
+    reporter.line(key, "stdout", "step=10")
+    assert re.search(r"a +work +step=10", picture(reporter, out))
+    reporter.line(key, "stdout", 'fedtest-progress {"done": 1, "total": 4}')
+    shown = picture(reporter, out)
+    assert re.search(r"a +work +━━━━━╌+  25%  step=10", shown)
+    assert "fedtest-progress" not in shown
+    reporter.exited(key, 0)
+    assert re.search(r"a +work +exited with 0  step=10", picture(reporter, out))
 
 
 def test_a_terminal_does_not_show_the_lines_that_are_for_us() -> None:
@@ -251,7 +307,7 @@ def test_a_line_without_end_is_shown_in_part() -> None:
 
 def test_plain_shows_no_more_of_a_process_than_anybody_reads() -> None:
     out = io.StringIO()
-    reporter = PlainReporter(out)
+    reporter = PlainReporter(out, verbose=True)
     for _ in range(3000):
         reporter.line(KEY, "stdout", "x" * 999)
     reporter.line(ProcessKey("server2", "trainer"), "stdout", "mine")
