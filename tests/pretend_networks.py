@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -36,9 +35,10 @@ class Network:
         return next(iter(self.engine.realised.values()))
 
     def answer(self, host: str, script: str) -> str:
-        if "ping -n" in script:
-            asked = re.findall(r"^try (\S+) &", script, flags=re.MULTILINE)
-            return "".join(f"{item} answers\n" for item in asked if not self.dead(item))
+        if script.startswith("python3 -c") and "--first" in shlex.split(script)[3:]:
+            *_, addresses = script.rpartition("--first -c 10 ")
+            asked = addresses.split()
+            return "".join(f"{item} seq=1 time=1 ms\n" for item in asked if not self.dead(item))
         if "==> routes 4" in script:
             return self.bend(host, read_back(self.plan.host(host)))
         if script.startswith("python3 -c"):

@@ -171,7 +171,7 @@ class Engine(ABC):
     ) -> Mapping[str, str]:
         """Change hosts: run a shell script in each one's network namespace, as root.
 
-        It runs outside the host proper, where iproute2, iptables, ping and Python
+        It runs outside the host proper, where iproute2, iptables and Python
         are at hand whatever the host's image has, and may write to /proc/sys/net;
         what it starts in the background lives as long as the host does. With
         `inside` it runs in the host itself, among its processes and files, with

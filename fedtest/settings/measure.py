@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from fedtest.plan_names import DnsPlan
 
 _ASK = Path(__file__).with_name("inside") / "ask.py"
+_ECHO = Path(__file__).parent.parent / "probe" / "echo.py"
+_REQUESTS = "10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +85,16 @@ def _neighbours(plan: Plan, host: HostPlan) -> Iterator[Ping]:
 
 
 def pinging(some: Sequence[Ping]) -> str:
-    """Script that sends each an echo, all at once, and tells who answered."""
-    tries = "\n".join(f"try {shlex.quote(item.address)} &" for item in some)
-    return f"""try() {{
-  if ping -n -q -c 1 -W 1 "$1" >/dev/null 2>&1 || ping -n -q -c 5 -i 0.2 -W 2 "$1" >/dev/null 2>&1
-  then echo "$1 answers"; fi
-}}
-{tries}
-wait
-"""
+    """Script that asks each for an echo, all at once, and prints a line for each that answers."""
+    program = _ECHO.read_text(encoding="utf-8")
+    addresses = [item.address for item in some]
+    return shlex.join(["python3", "-c", program, "--first", "-c", _REQUESTS, *addresses])
 
 
 def unanswered(some: Sequence[Ping], told: str) -> list[Ping]:
     """Those who did not answer; `told` is what `pinging` printed."""
-    there = set(told.splitlines())
-    return [item for item in some if f"{item.address} answers" not in there]
+    there = {line.partition(" ")[0] for line in told.splitlines()}
+    return [item for item in some if item.address not in there]
 
 
 def asking(dns: Sequence[DnsPlan]) -> str:

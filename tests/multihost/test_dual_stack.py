@@ -74,7 +74,7 @@ last=
 while :; do
   now=heard
   for family in FAMILIES; do
-    if ping -$family -n -c 1 -W 1 b > /dev/null 2>&1; then now="$now $family"; fi
+    if python -m fedtest.probe.echo -$family b > /dev/null 2>&1; then now="$now $family"; fi
   done
   [ "$now" = "$last" ] || echo "$now."
   last=$now

@@ -261,12 +261,12 @@ def test_faults_come_with_lines_exits_bytes_and_values_and_again(fedtest: Comman
     assert found["bytes"]["healed"][0] >= found["value"]["applied"][0]
 
 
-PING = "while :; do ping -U -n -W 1 -c 1 ${{ hosts.b.nics.data.ip }} | grep -o 'time=.*'; sleep 0.1; done"
+ECHO = "while :; do python -m fedtest.probe.echo ${{ hosts.b.nics.data.ip }} | grep time=; sleep 0.1; done"
 CHANGES = (
     hosts("10.66.5.0/24", "{delay: 10ms, loss: 2%}")
     + "processes:\n"
     + HOLD
-    + f"  ping: {{hosts: [a], service: true, run: {json.dumps(PING)}}}\n"
+    + f"  echo: {{hosts: [a], service: true, run: {json.dumps(ECHO)}}}\n"
     + """
 faults:
   - {link: {network: data, from: a, to: b, change: {delay: 80ms, loss: 0%}}, id: slow, at: 2s, for: 2s}
@@ -277,10 +277,10 @@ faults:
     + """
 checks:
   - exit: {process: hold, signal: KILL}
-  - log: {process: ping, match: "time=(?P<ms>[0-9.]+)", where: {ms: "< 60"}}
-  - log: {process: ping, match: "time=(?P<ms>[0-9.]+)", where: {ms: ">= 89"}, since: slow.applied, within: 60s}
-  - log: {process: ping, match: "time=(?P<ms>[0-9.]+)", where: {ms: "< 60"}, since: slow.healed, within: 60s}
-  - log: {process: ping, match: "time=", since: cut.healed, within: 60s}
+  - log: {process: echo, match: "time=(?P<ms>[0-9.]+)", where: {ms: "< 60"}}
+  - log: {process: echo, match: "time=(?P<ms>[0-9.]+)", where: {ms: ">= 89"}, since: slow.applied, within: 60s}
+  - log: {process: echo, match: "time=(?P<ms>[0-9.]+)", where: {ms: "< 60"}, since: slow.healed, within: 60s}
+  - log: {process: echo, match: "time=", since: cut.healed, within: 60s}
 """
 )
 

@@ -24,7 +24,7 @@ hosts:
   b: {{nics: {{data: eth0}}}}
 processes:
   worst: {{hosts: [a], run: {run}, deadline: {deadline}}}
-  other: {{hosts: [b], run: ping -c 2 -W 20 a, deadline: 120s}}
+  other: {{hosts: [b], run: python -m fedtest.probe.echo -c 2 -W 20 a, deadline: 120s}}
 checks:
   - exit: {{process: worst, code: 0}}
   - exit: {{process: other, code: 0}}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Engine, RunTag
 
 DEADLINE = 60.0
+ECHO = "python -m fedtest.probe.echo"
 
 
 def passed(fedtest: CommandLine, text: str, host: str = "a") -> list[str]:
@@ -185,17 +186,17 @@ def test_a_host_forwards_between_its_networks_under_its_own_address_or_not(
 
 
 def test_a_host_forwards_ipv6(fedtest: CommandLine) -> None:
-    ping = "ping -c 1 -W 2 -q ${{ hosts.b.nics.right.ip6 }} > /dev/null && echo there"
-    text = routed(rest=process(ping), networks="{ipv4: false, ipv6: true}")
+    echo = f"{ECHO} -W 2 ${{{{ hosts.b.nics.right.ip6 }}}} > /dev/null && echo there"
+    text = routed(rest=process(echo), networks="{ipv4: false, ipv6: true}")
     assert passed(fedtest, text) == ["there"]
 
 
 def test_a_host_that_is_not_to_forward_does_not(fedtest: CommandLine) -> None:
     text = ROUTED.replace("LEFT", "{subnet: 10.78.9.0/24}").replace("RIGHT", "{}")
     text = text.replace("GATEWAY", ", gateway: 10.78.9.3").replace("FORWARD", "")
-    ping = "ping -c 1 -W 1 ${{ hosts.r.nics.left.ip }} > /dev/null && ! ping -c 1 -W 1 "
-    ping += "${{ hosts.b.nics.right.ip }} > /dev/null && cat /proc/sys/net/ipv4/ip_forward"
-    passed(fedtest, text.replace("BACK", "") + process(ping))
+    echo = f"{ECHO} ${{{{ hosts.r.nics.left.ip }}}} > /dev/null && ! {ECHO} "
+    echo += "${{ hosts.b.nics.right.ip }} > /dev/null && cat /proc/sys/net/ipv4/ip_forward"
+    passed(fedtest, text.replace("BACK", "") + process(echo))
 
 
 def test_names_lead_where_a_host_says_and_nowhere_else(fedtest: CommandLine) -> None:

@@ -98,9 +98,8 @@ def test_a_rate_holds(fedtest: CommandLine, rate: int) -> None:
 def test_a_delay_holds_with_a_rate_and_is_there_for_a_users_own_packets(
     fedtest: CommandLine, delay: int
 ) -> None:
-    # -U: without netem, ping's usual clock stops before the delay of what it receives.
-    ping = "ping -U -c 5 -i 0.2 -q ${{ hosts.a.nics.data.ip }}"
-    record = passed(fedtest, scenario(f"link: {{rate: 100mbit, delay: {delay}ms}}", ping))
+    echo = "python -m fedtest.probe.echo -c 5 ${{ hosts.a.nics.data.ip }}"
+    record = passed(fedtest, scenario(f"link: {{rate: 100mbit, delay: {delay}ms}}", echo))
     due = pytest.approx(2 * delay, abs=0.05 * 2 * delay + 1)  # within 5 % and 1 ms
     assert figures(record)["a round trip"] == due
     fastest = float(log(fedtest).rpartition("= ")[2].split("/")[0])
@@ -119,11 +118,11 @@ def test_loss_is_there(fedtest: CommandLine, loss: int) -> None:
 
 
 def test_an_mtu_is_there_for_a_users_own_packets(fedtest: CommandLine) -> None:
-    ping = (
-        "ping -M do -s 8000 -c 1 -q ${{ hosts.a.nics.data.ip }} &&"
-        " ! ping -M do -s 9000 -c 1 -q ${{ hosts.a.nics.data.ip }}"
+    echo = (
+        "python -m fedtest.probe.echo -s 8000 ${{ hosts.a.nics.data.ip }} &&"
+        " ! python -m fedtest.probe.echo -s 9000 ${{ hosts.a.nics.data.ip }}"
     )
-    passed(fedtest, scenario("link: {mtu: 9000}", ping))
+    passed(fedtest, scenario("link: {mtu: 9000}", echo))
 
 
 def test_a_pair_has_its_own_conditions_and_others_have_not(fedtest: CommandLine) -> None:

@@ -31,8 +31,8 @@ hosts:
   y: {nics: {wan: eth0}}
   z: {nics: {wan: eth0}, gateway: router}
 processes:
-  far: {hosts: [alpha], run: "ping -U -i 0.2 -c 5 ${{ hosts.z.nics.wan.ip }}", deadline: 60s}
-  near: {hosts: [x], run: "ping -U -i 0.2 -c 5 ${{ hosts.z.nics.wan.ip }}", deadline: 60s}
+  far: {hosts: [alpha], run: "python -m fedtest.probe.echo -c 5 z", deadline: 60s}
+  near: {hosts: [x], run: "python -m fedtest.probe.echo -c 5 z", deadline: 60s}
 checks:
   - exit: {process: far}
   - exit: {process: near}

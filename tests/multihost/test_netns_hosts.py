@@ -182,7 +182,7 @@ processes:
     hosts: [h0, h1]
     run: >-
       ip neigh show dev eth0 | grep -c 02:42:.*extern_learn; ip neigh show dev eth1 | wc -l;
-      ping -q -c 1 -W 5 h16 && ip neigh show dev eth0 | grep -c .
+      python -m fedtest.probe.echo -W 5 h16 && ip neigh show dev eth0 | grep -c .
 checks:
   - exit: {{process: p, code: 0}}
   - log: {{process: p, match: "^16$"}}

@@ -29,7 +29,9 @@ hosts:
     ports_in_use: [23456, 23457]
 processes:
   work: {hosts: [b], run: sleep 120}
-  ping: {hosts: [a], run: "ping -U -c 3 -i 0.3 -q ${{ hosts.b.nics.data.ip }}; echo hi > /tmp/file"}
+  echo:
+    hosts: [a]
+    run: python -m fedtest.probe.echo -c 3 ${{ hosts.b.nics.data.ip }}; echo hi > /tmp/file
 faults:
   - {cut: {network: mgmt}, id: cut, at: 1s, for: 500ms}
   - {pause: {host: b}, id: still, when: cut.healed, for: 500ms}
@@ -41,7 +43,7 @@ faults:
 checks:
   - exit: {process: work, signal: KILL}
   - bytes: {host: a, network: data, direction: tx, peer: b, min: 200B}
-  - log: {process: ping, match: "min/avg/max.* = (?P<ms>[0-9]+)", where: {ms: ">= 9"}}
+  - log: {process: echo, match: "min/avg/max.* = (?P<ms>[0-9]+)", where: {ms: ">= 9"}}
   - files: {host: a, path: /tmp/file, match: hi}
   - reach: {from: a, to: b, network: mgmt, port: 23456}
   - reach: {from: a, to: b, network: mgmt, port: 23457, reachable: false}

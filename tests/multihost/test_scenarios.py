@@ -11,6 +11,7 @@ from conftest import CommandLine, left_behind
 from fedtest.bundle import bundle, shipped_scenarios
 from fedtest.scenario.load import load
 
+ECHO = "python -m fedtest.probe.echo"
 # These show the library and the trainer, which are the same on every engine; without Docker
 # they take less time.
 WITHOUT_DOCKER = {
@@ -253,7 +254,7 @@ def test_what_a_process_was_doing_at_its_deadline_is_saved(fedtest: CommandLine)
 
 
 def test_hosts_reach_each_other_by_name_and_nothing_outside(fedtest: CommandLine) -> None:
-    run = '"ping -c 1 -W 5 a && ping -c 1 -W 5 b && ! ping -c 1 -W 1 192.0.2.1"'
+    run = f'"{ECHO} -W 5 a b && ! {ECHO} 192.0.2.1"'
     file = fedtest.scenario("s", TWO_HOSTS.format(name="s", run=run, deadline="60s"))
     done = fedtest("run", file)
     assert done.code == 0, done.out + done.err

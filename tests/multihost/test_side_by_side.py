@@ -21,7 +21,7 @@ hosts:
   a: {nics: {data: eth0}}
   b: {nics: {data: enps1}}
 processes:
-  p: {hosts: [a, b], run: ping -c 2 -i 0.2 -W 5 b, deadline: 60s}
+  p: {hosts: [a, b], run: python -m fedtest.probe.echo -c 2 -W 5 b, deadline: 60s}
 checks:
   - exit: {process: p, code: 0}
 """
@@ -41,7 +41,7 @@ LIKE_NO_OTHER = {
     # Nothing can be made of an image that nobody has.
     "invalid": SCENARIO + "image: registry.invalid/nobody/has:this\n",
     "neighbour": SCENARIO,
-    "overdue": SCENARIO.replace("ping -c 2", "ping -c 999").replace("60s", "4s"),
+    "overdue": SCENARIO.replace("echo -c 2", "echo -c 999").replace("60s", "4s"),
 }
 
 
