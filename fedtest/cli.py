@@ -170,10 +170,13 @@ def _parser() -> argparse.ArgumentParser:
     engine.set_defaults(command=_engine)
     _engine_option(engine, "which to tell of")
     actions = engine.add_subparsers(metavar="ACTION")
-    ensure = actions.add_parser("ensure", help="start an installed engine if none is reachable")
+    ensure = actions.add_parser("ensure", help="have what runs need: an engine that answers, tools")
     ensure.set_defaults(command=_engine_ensure)
+    ensure.add_argument("--engine", choices=["auto", "docker", "netns"], default=argparse.SUPPRESS,
+                        help="docker: an installed engine is started; netns: the tools of hosts "
+                        "without Docker; auto: both (default)")  # fmt: skip
     ensure.add_argument("--install", action="store_true",
-                        help="install one first (as root on Debian or Ubuntu)")  # fmt: skip
+                        help="install what is missing (as root on Debian or Ubuntu)")  # fmt: skip
 
     data = commands.add_parser("data", help="fetch a data set into the cache")
     data.set_defaults(command=_data)
@@ -270,9 +273,14 @@ def _validate(arguments: argparse.Namespace) -> int:
 
 def _engine(arguments: argparse.Namespace) -> int:
     from fedtest.engine.choose import open_engine
+    from fedtest.errors import EngineUnavailable
     from fedtest.links.mechanism import mechanism
 
-    engine = open_engine(arguments.engine)
+    try:
+        engine = open_engine(arguments.engine)
+    except EngineUnavailable:
+        _tools(arguments)
+        raise
     try:
         info = engine.info()
     finally:
@@ -291,13 +299,40 @@ def _engine(arguments: argparse.Namespace) -> int:
     }
     for name, value in rows.items():
         print(f"{name + ':':<17}{value}")
+    _tools(arguments)
     return ExitCode.PASSED
+
+
+def _tools(arguments: argparse.Namespace) -> None:
+    """Prints where the tools are that change hosts' networks, and what goes without which."""
+    if arguments.engine == "docker":
+        print(f"{'tools:':<17}those of the node image; of this machine none is needed")
+        return
+    from fedtest.engine.netns.needs import rows
+
+    print("tools of hosts without Docker:")
+    for name, value in rows():
+        print(f"  {name + ':':<16}{value}")
 
 
 def _engine_ensure(arguments: argparse.Namespace) -> int:
     from fedtest.engine.docker.ensure import ensure
+    from fedtest.engine.netns.needs import ensure_tools
 
-    print(ensure(_note, install=arguments.install))
+    lacking: InvalidError | None = None
+    if arguments.engine != "docker":
+        try:
+            print(ensure_tools(_note, allowed=arguments.install))
+        except InvalidError as error:
+            if arguments.engine == "netns":
+                raise
+            lacking = error
+    if arguments.engine != "netns":
+        print(ensure(_note, install=arguments.install))
+    if lacking and arguments.install:
+        raise lacking
+    if lacking:
+        _complain(lacking)  # With an engine runs go without them.
     return ExitCode.PASSED
 
 

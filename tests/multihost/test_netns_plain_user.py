@@ -78,4 +78,5 @@ def test_links_faults_and_checks_are_the_same() -> None:
 def test_limits_are_refused_and_not_dropped() -> None:
     code, said = run(LIMITED)
     assert code == 3, said
-    assert "control groups cannot be made" in said
+    assert "control groups (/sys/fs/cgroup" in said
+    assert "cannot be written" in said

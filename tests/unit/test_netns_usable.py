@@ -65,13 +65,6 @@ def test_a_machine_that_refuses_is_told_with_its_words(monkeypatch: pytest.Monke
     assert "--engine docker" in caught.value.remedy
 
 
-def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usable, "program", lambda _: None)
-    with pytest.raises(EngineUnavailable, match="need ip and iptables") as caught:
-        usable.need("ip", "iptables")
-    assert "apt-get install iproute2 iptables" in caught.value.remedy
-
-
 @pytest.mark.parametrize(
     ("host", "network", "error", "words"),
     [

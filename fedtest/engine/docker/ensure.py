@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedtest.engine.docker.machine import Machine
 from fedtest.engine.docker.reach import SOCKET, other_than_default, reason, unreachable
+from fedtest.engine.machine import INSTALL, install
 from fedtest.errors import DeadlineError, EngineUnavailable, FedtestError
 from fedtest.locks import lock
 
@@ -18,9 +19,6 @@ PACKAGES = ("docker.io", "iptables")
 
 START = 60.0
 """Seconds a started engine has until it answers."""
-
-INSTALL = 900.0
-"""Seconds for apt-get."""
 
 PATIENCE = INSTALL + 2 * START
 """Seconds to wait for another process that does the same."""
@@ -75,26 +73,7 @@ def _install(machine: Machine, progress: Callable[[str], None], *, allowed: bool
             remedy="As root on Debian or Ubuntu: fedtest engine ensure --install. Elsewhere "
             "install Docker Engine, or set DOCKER_HOST to an engine that can be reached.",
         )
-    if not machine.is_debian():
-        raise EngineUnavailable(
-            "--install knows only Debian and Ubuntu, and this is neither",
-            remedy="Install Docker Engine as your distribution does, then run this again.",
-        )
-    _need_root(machine, "installing an engine")
-    for command, doing in (
-        (["apt-get", "update", "-q"], "reading the lists of packages"),
-        (
-            ["apt-get", "install", "-q", "-y", "--no-install-recommends", *PACKAGES],
-            f"installing {' and '.join(PACKAGES)}",
-        ),
-    ):
-        progress(doing)
-        status, said = machine.run(command, INSTALL)
-        if status != 0:
-            raise EngineUnavailable(
-                f"{doing} failed (status {status}): {' '.join(command)}\n{said}",
-                remedy="Mend what apt-get complains of, then run this again.",
-            )
+    install(machine, PACKAGES, "an engine", progress)
     return True
 
 

@@ -18,6 +18,7 @@ from fedtest.engine.netem import has_netem
 from fedtest.engine.netns import channel, environment, limits, open_files, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
+from fedtest.engine.netns.needs import refuse_what_is_missing
 from fedtest.engine.netns.netlink import link_address
 from fedtest.engine.netns.provide import (
     as_their_owners_see,
@@ -62,8 +63,7 @@ class NetnsEngine(Engine):
 
     def info(self) -> EngineInfo:
         kernel = platform.release()
-        groups = limits.version()
-        can = groups and os.access(f"{limits.ROOT}/{'' if groups == 2 else 'memory'}", os.W_OK)
+        groups = limits.cannot(limits.CONTROLLERS)
         return EngineInfo(
             kind="netns",
             version=__version__,
@@ -74,19 +74,16 @@ class NetnsEngine(Engine):
             details={
                 "rights": "of a user namespace" if self._mapped else "root's",
                 "state": str(self._base),
-                "limits": f"control groups of version {groups}"
-                if can
-                else "none: control groups cannot be written",
+                "limits": f"none, by control groups: {groups}"
+                if groups
+                else f"by control groups of version {limits.version()}",
                 "processes start": self._starter.way,
             },
         )
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         refuse_what_needs_docker(plan)
-        if plan.conditioned or plan.faults:
-            usable.need("tc", "iptables")
-        if plan.settled:
-            usable.need("iptables", "ping")
+        refuse_what_is_missing(plan)
         self._starter.prepare(plan)
         without = ", ".join(host.name for host in plan.hosts if host.image != ImagePlan())
         if without:

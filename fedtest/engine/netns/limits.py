@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 ROOT = "/sys/fs/cgroup"
 CONTROLLERS = ("cpu", "memory", "pids")
@@ -91,6 +91,26 @@ def version() -> int:
     if os.path.exists(f"{ROOT}/cgroup.controllers"):
         return 2
     return 1 if os.path.isdir(f"{ROOT}/memory") else 0
+
+
+def cannot(wanted: Collection[str]) -> str:
+    """Why this machine cannot keep limits of these controllers; empty if it seems that it can."""
+    number = version()
+    if number == 0:
+        return "the kernel has none, or they are not mounted at /sys/fs/cgroup"
+    if number == 2:
+        there = _read(f"{ROOT}/cgroup.controllers").split()
+        places = [ROOT]
+    else:
+        there = [name for name in CONTROLLERS if os.path.isdir(f"{ROOT}/{name}")]
+        places = [
+            place for name in (*CONTROLLERS, _HALTING) if os.path.isdir(place := f"{ROOT}/{name}")
+        ]
+    if absent := [name for name in CONTROLLERS if name in wanted and name not in there]:
+        return f"the kernel has none for {', '.join(absent)}"
+    if closed := [place for place in places if not os.access(place, os.W_OK)]:
+        return f"{closed[0]} cannot be written"
+    return ""
 
 
 def make(run: str, host: str, wanted: Mapping[str, float]) -> tuple[Group | None, str]:

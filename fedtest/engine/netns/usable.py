@@ -51,24 +51,9 @@ _WANTED = {
 }
 
 
-_PACKAGES = {"iptables": "iptables", "ping": "iputils-ping"}
-
-
 def program(name: str) -> str | None:
     """Where a program is."""
     return shutil.which(name, path=PATH)
-
-
-def need(*names: str) -> None:
-    """EngineUnavailable with all of these programs that are missing."""
-    missing = [name for name in names if program(name) is None]
-    if missing:
-        packages = sorted({_PACKAGES.get(name, "iproute2") for name in missing})
-        raise EngineUnavailable(
-            f"hosts without Docker need {' and '.join(missing)}, and this machine has not",
-            remedy=f"apt-get install {' '.join(packages)} (as root; other systems call the "
-            f"packages alike). {_DOCKER}",
-        )
 
 
 @cache
@@ -76,7 +61,6 @@ def by_user_namespace() -> bool:
     """Whether a user namespace gives the rights. EngineUnavailable if nothing does."""
     if sys.platform != "linux":
         raise EngineUnavailable(f"hosts without Docker need Linux. {_DOCKER}")
-    need("ip")
     said = []
     for mapped in (False, True) if os.geteuid() == 0 else (True,):
         answer = run("attempt", settings(mapped=mapped))
