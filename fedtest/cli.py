@@ -383,13 +383,13 @@ def _clean(arguments: argparse.Namespace) -> int:
 
 
 def _clean_one(name: str, arguments: argparse.Namespace, removed: dict[str, int]) -> None:
-    from fedtest.engine.choose import open_engine
+    from fedtest.engine.choose import docker_is_chosen, open_engine
     from fedtest.errors import EngineUnavailable
 
     try:
         engine = open_engine(name)
     except EngineUnavailable as error:
-        if arguments.engine != "auto":
+        if arguments.engine != "auto" or (name == "docker" and docker_is_chosen()):
             raise
         _note(f"not looked at: {error.message}")
         return

@@ -1,9 +1,8 @@
-"""Which engine: the one that was asked for, or Docker where it answers, and else none of it."""
+"""Which engine: the one that was asked for, or Docker where it answers, and else namespaces."""
 
 from __future__ import annotations
 
 import json
-import os
 import socket
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from fedtest.engine.docker import labels
-from fedtest.errors import EngineUnavailable, FedtestError
+from fedtest.engine.docker.endpoint import EndpointUnusable, meant
+from fedtest.errors import EngineUnavailable, InvalidError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,26 +19,41 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Engine
 
 NAMES = ("auto", "docker", "netns")
-_SOCKET = "/var/run/docker.sock"
 _PATIENCE = 2.0
+_WITHOUT = "`--engine netns` does without Docker."
 
 
 def open_engine(name: str, *, warm: bool = True) -> Engine:
     """The engine of that name; `auto` says in `chosen` which it took, and why. EngineUnavailable.
+
+    `auto` takes namespaces where no Docker answers at the default socket. An engine that somebody
+    chose (DOCKER_HOST, a docker context) is that one or none.
 
     `warm`: Python processes may start from one that has imported already, where
     the engine can do so. Whatever it is, its runs also remove what dead runs left on the other one.
     """
     if name == "netns":
         return _netns(warm=warm)
+    try:
+        endpoint = meant()
+    except EndpointUnusable as error:
+        if name == "auto":
+            error.remedy = f"{error.remedy} {_WITHOUT}"
+        raise
     if name == "docker":
         return _docker()
     try:
         engine = _docker()
-    except FedtestError as error:
+    except InvalidError as error:
+        if endpoint.on_purpose:
+            raise EngineUnavailable(error.message, remedy=f"{error.remedy} {_WITHOUT}") from error
         why = error
     else:
-        engine.chosen = "chosen because Docker answers"
+        engine.chosen = (
+            f"chosen by {endpoint}"
+            if endpoint.on_purpose
+            else "chosen because Docker answers at the default socket"
+        )
         return engine
     try:
         engine = _netns(warm=warm)
@@ -49,6 +64,14 @@ def open_engine(name: str, *, warm: bool = True) -> Engine:
         ) from error
     engine.chosen = f"chosen because {why.message[0].lower()}{why.message[1:]}"
     return engine
+
+
+def docker_is_chosen() -> bool:
+    """Whether somebody chose a Docker engine, so that it is a fault if it does not answer."""
+    try:
+        return meant().on_purpose
+    except EndpointUnusable:
+        return True
 
 
 def _docker() -> Engine:
@@ -76,10 +99,15 @@ def sweep_netns(deadline: float) -> Mapping[str, int]:
 
 
 def sweep_docker(deadline: float) -> Mapping[str, int]:
-    """What dead runs left on Docker, if there is anything."""
-    if not _docker_may_have_some():
-        return {}
+    """What dead runs left on Docker, if there is anything: looked for by runs without Docker.
+
+    Only at a socket of this machine, which tells it at once; what is on an engine elsewhere
+    is removed by the next run there.
+    """
     with suppress(EngineUnavailable):
+        endpoint = meant()
+        if endpoint.socket is None or not _has_some(endpoint.socket):
+            return {}
         engine = _docker()
         try:
             return engine.sweep(deadline)
@@ -91,20 +119,22 @@ def sweep_docker(deadline: float) -> Mapping[str, int]:
 class _Local(HTTPConnection):
     """HTTP over the engine's socket: the SDK alone would take longer than a run."""
 
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=_PATIENCE)
+        self._path = path
+
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(_PATIENCE)
-        self.sock.connect(_SOCKET)
+        self.sock.connect(self._path)
 
 
-def _docker_may_have_some() -> bool:
-    if os.environ.get("DOCKER_HOST"):
-        return True  # Whoever set it wants that engine looked at.
+def _has_some(path: str) -> bool:
     wanted = quote(json.dumps({"label": [labels.RUN]}))
-    for path in (f"/containers/json?all=1&filters={wanted}", f"/networks?filters={wanted}"):
-        connection = _Local("localhost", timeout=_PATIENCE)
+    for query in (f"/containers/json?all=1&filters={wanted}", f"/networks?filters={wanted}"):
+        connection = _Local(path)
         try:
-            connection.request("GET", path)
+            connection.request("GET", query)
             found = json.loads(connection.getresponse().read())
             if any(labels.is_abandoned(item["Labels"]) for item in found):
                 return True

@@ -184,12 +184,13 @@ def test_a_dry_run_says_nothing_of_examples_where_all_subnets_are_fixed(
     assert "note" not in json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("engine", ["docker", "auto"])
 def test_no_engine_is_invalid_and_told_with_what_was_tried(
-    file: Callable[[str], str], runs: str, tmp_path: Path
+    file: Callable[[str], str], runs: str, tmp_path: Path, engine: str
 ) -> None:
     nobody = f"unix://{tmp_path}/nobody.sock"
     path = file(scenario("true"))
-    shown = python("-m", "fedtest", "run", "--engine", "docker", "--runs", runs, path,
+    shown = python("-m", "fedtest", "run", "--engine", engine, "--runs", runs, path,
                    DOCKER_HOST=nobody)  # fmt: skip
     assert shown.returncode == ExitCode.INVALID
     assert "nobody.sock" in shown.stdout
@@ -204,6 +205,34 @@ def test_other_commands_without_an_engine_are_invalid_too(command: str, tmp_path
     assert shown.returncode == ExitCode.INVALID
     assert "nobody.sock" in shown.stderr
     assert "Traceback" not in shown.stderr
+
+
+@pytest.fixture
+def gone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A docker context is chosen that is not there."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", "")
+    monkeypatch.setenv("DOCKER_CONTEXT", "nobody")
+
+
+@pytest.mark.usefixtures("gone")
+@pytest.mark.parametrize("way", ["--quiet", "--json"])
+def test_a_run_takes_no_other_engine_than_the_one_that_was_chosen(
+    file: Callable[[str], str], runs: str, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = file(scenario("echo it ran"))
+    assert main(["run", way, "--runs", runs, path]) == ExitCode.INVALID
+    shown = capsys.readouterr().out
+    assert "nobody" in shown
+    assert "--engine netns" in shown
+    assert "it ran" not in shown
+
+
+@pytest.mark.usefixtures("gone")
+@pytest.mark.parametrize("command", ["engine", "clean"])
+def test_nor_does_any_other_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command]) == ExitCode.INVALID
+    assert "nobody" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("fake")

@@ -9,6 +9,7 @@ import requests
 from docker.errors import APIError, DockerException
 
 from fedtest.engine.docker.client import engine_errors
+from fedtest.engine.docker.endpoint import Endpoint
 from fedtest.engine.docker.reach import reach
 from fedtest.errors import (
     DeadlineError,
@@ -65,5 +66,5 @@ def test_a_configuration_that_the_sdk_cannot_use_is_told_of_with_its_path(
     (tmp_path / "config.json").write_text(text, encoding="ascii")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     with pytest.raises(EngineUnavailable, match=f"{tmp_path}/config.json cannot be used") as caught:
-        reach("unix:///nonexistent.sock")
+        reach(Endpoint("unix:///nonexistent.sock"))
     assert "DOCKER_CONFIG" in caught.value.remedy

@@ -1,7 +1,11 @@
 """What `engine ensure` decides, on machines that are made up."""
 
+import hashlib
+import json
+
 import pytest
 
+from fedtest.engine.docker.endpoint import Endpoint
 from fedtest.engine.docker.ensure import ensure
 from fedtest.engine.docker.reach import reason, unreachable
 from fedtest.errors import DeadlineError, EngineError, EngineUnavailable
@@ -23,7 +27,7 @@ class FakeMachine:
         fails=(),
         error="No such file or directory",
     ):
-        self.env = env or {}
+        self.env = {"HOME": "/nonexistent", **(env or {})}
         self.dockerd, self.root, self.debian, self.systemd = dockerd, root, debian, systemd
         self.service, self.starts_with, self.fails = service, starts_with, fails
         self.error, self.up, self.ran = error, False, []
@@ -174,6 +178,16 @@ def test_install_elsewhere_and_without_root():
     assert "root" in refused(FakeMachine(root=False))
 
 
+def context(path, url):
+    """The environment in which a docker context of that address is the current one."""
+    directory = path / "contexts" / "meta" / hashlib.sha256(b"lab").hexdigest()
+    directory.mkdir(parents=True)
+    meta = {"Name": "lab", "Endpoints": {"docker": {"Host": url}}}
+    (directory / "meta.json").write_text(json.dumps(meta), encoding="utf-8")
+    (path / "config.json").write_text('{"currentContext": "lab"}', encoding="ascii")
+    return {"DOCKER_CONFIG": str(path)}
+
+
 @pytest.mark.parametrize("install", [True, False])
 def test_an_engine_elsewhere_is_not_ours_to_start(install):
     machine = FakeMachine(env={"DOCKER_HOST": "tcp://far:2375"})
@@ -181,8 +195,24 @@ def test_an_engine_elsewhere_is_not_ours_to_start(install):
     assert machine.ran == []
 
 
-def test_docker_host_that_says_the_default_is_none():
+@pytest.mark.parametrize("install", [True, False])
+def test_nor_is_one_that_a_context_names(install, tmp_path):
+    machine = FakeMachine(env=context(tmp_path, "tcp://far:2375"))
+    said = refused(machine, install=install)
+    assert "the docker context lab (set by `docker context use`), tcp://far:2375" in said
+    assert machine.ran == []
+
+
+def test_with_a_context_that_is_not_there_nothing_is_started():
+    machine = FakeMachine(env={"DOCKER_CONTEXT": "gone", "HOME": "/nonexistent"})
+    assert "no such context" in refused(machine)
+    assert machine.ran == []
+
+
+def test_docker_host_that_says_the_default_is_none(tmp_path):
     machine = FakeMachine(env={"DOCKER_HOST": "unix:///var/run/docker.sock"})
+    assert ensure(quiet, machine=machine).started_by == "hand"
+    machine = FakeMachine(env=context(tmp_path, "unix:///var/run/docker.sock"))
     assert ensure(quiet, machine=machine).started_by == "hand"
 
 
@@ -196,4 +226,4 @@ def test_the_systems_own_words_are_dug_out():
     wrapped = EngineUnavailable("outer")
     wrapped.__cause__ = ConnectionError("aborted", FileNotFoundError(2, "No such file"))
     assert reason(wrapped) == "No such file"
-    assert "the default socket" in unreachable(wrapped, env={}).message
+    assert "the default socket" in unreachable(wrapped, Endpoint()).message

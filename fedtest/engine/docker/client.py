@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,11 @@ import docker
 import requests
 from docker import utils
 from docker.errors import APIError, DockerException, InvalidConfigFile, NotFound
+from docker.tls import TLSConfig
 from docker.utils.config import find_config_file
 
+from fedtest.engine.docker.endpoint import Endpoint, meant
+from fedtest.engine.docker.over_ssh import CONNECT, Dialler, SshClient
 from fedtest.errors import (
     DeadlineError,
     EngineError,
@@ -37,24 +39,32 @@ class ConfigurationUnusable(EngineUnavailable):
 class DockerClient:
     """Connections to one engine. The SDK's client is not thread-safe: each thread has its own.
 
-    `base_url` None means what the environment says (DOCKER_HOST, or the default socket).
-    Raises EngineUnavailable at once if no engine answers, ConfigurationUnusable before it asks.
+    Without an `endpoint` it is the one that is meant (see there).
+    Raises EngineUnavailable at once if no engine answers, ConfigurationUnusable or EndpointUnusable
+    before it asks.
     """
 
-    def __init__(self, base_url: str | None = None) -> None:
-        self.url = base_url or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
+    def __init__(self, endpoint: Endpoint | None = None) -> None:
+        self.endpoint = endpoint or meant()
+        self.url = self.endpoint.url
+        over_ssh = self.url.startswith("ssh://")
+        self._dialler = Dialler(self.endpoint) if over_ssh else None
         self._local = threading.local()
         self._all: list[docker.APIClient] = []
         self._lock = threading.Lock()
-        with engine_errors(f"asking the engine at {self.url} for its version"):
-            probe = self._connect("auto", CONNECT_TIMEOUT)
-            try:
-                self.version: dict[str, Any] = probe.version()
-                self.api_version: tuple[int, ...] = tuple(
-                    int(part) for part in probe.api_version.split(".")
-                )
-            finally:
-                probe.close()
+        try:
+            with engine_errors(f"asking the engine at {self.url} for its version"):
+                probe = self._connect("auto", CONNECT if over_ssh else CONNECT_TIMEOUT)
+                try:
+                    self.version: dict[str, Any] = probe.version()
+                    self.api_version: tuple[int, ...] = tuple(
+                        int(part) for part in probe.api_version.split(".")
+                    )
+                finally:
+                    probe.close()
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def api(self) -> docker.APIClient:
@@ -68,12 +78,14 @@ class DockerClient:
         return client
 
     def _connect(self, version: str, timeout: int) -> docker.APIClient:
-        settings = utils.kwargs_from_env()
-        settings["base_url"] = self.url
         # The SDK reads the user's configuration for itself, and trusts what is in it.
         odd = (InvalidConfigFile, AttributeError, TypeError, KeyError)
         try:
-            return docker.APIClient(version=version, timeout=timeout, **settings)
+            if self._dialler is not None:
+                return SshClient(self._dialler, version=version, timeout=timeout)
+            return docker.APIClient(
+                self.url, version=version, timeout=timeout, tls=_tls(self.endpoint)
+            )
         except odd as error:
             raise ConfigurationUnusable(
                 f"Docker's configuration {find_config_file()!s} cannot be used: {error}",
@@ -86,6 +98,19 @@ class DockerClient:
             for client in self._all:
                 client.close()
             self._all.clear()
+        if self._dialler is not None:
+            self._dialler.close()
+
+
+def _tls(endpoint: Endpoint) -> TLSConfig | bool:
+    """A context has its own; the environment's is for DOCKER_HOST and the default socket."""
+    if not endpoint.context:
+        return utils.kwargs_from_env().get("tls", False)
+    tls = endpoint.tls
+    if tls is None:
+        return False
+    pair = (str(tls.certificate), str(tls.key)) if tls.certificate and tls.key else None
+    return TLSConfig(pair, str(tls.authority) if tls.authority else None, tls.verify)
 
 
 @contextmanager

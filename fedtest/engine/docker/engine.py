@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from fedtest.engine.base import Power, RunTag, Sink
+    from fedtest.engine.docker.endpoint import Endpoint
     from fedtest.engine.examine import Examination, Examined
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import Plan, ProcessPlan
@@ -40,10 +41,10 @@ _QUEUE = 1800.0
 
 
 class DockerEngine(Engine):
-    """Hosts as containers. EngineUnavailable if none answers at `base_url` or DOCKER_HOST."""
+    """Hosts as containers. EngineUnavailable if none answers at `endpoint`, or the one meant."""
 
-    def __init__(self, base_url: str | None = None) -> None:
-        self._client = reach(base_url)
+    def __init__(self, endpoint: Endpoint | None = None) -> None:
+        self._client = reach(endpoint)
         self._workers = Workers()
         self._lookers: dict[tuple[str, str], Looker] = {}
         self._lock = threading.Lock()
@@ -62,6 +63,7 @@ class DockerEngine(Engine):
             netem=has_netem(client.version["KernelVersion"]),
             details={
                 "url": client.url,
+                "found by": str(client.endpoint),
                 "os": str(details.get("OperatingSystem", "")),
                 "storage": str(details.get("Driver", "")),
                 "cgroups": str(details.get("CgroupVersion", "")),

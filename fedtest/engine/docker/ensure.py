@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fedtest.engine.docker.endpoint import SOCKET, meant
 from fedtest.engine.docker.machine import Machine
-from fedtest.engine.docker.reach import SOCKET, other_than_default, reason, unreachable
+from fedtest.engine.docker.reach import reason, unreachable
 from fedtest.engine.machine import INSTALL, install
 from fedtest.errors import DeadlineError, EngineUnavailable, FedtestError
 from fedtest.locks import lock
@@ -45,14 +46,16 @@ def ensure(
 ) -> Ensured:
     """Have an engine that answers. EngineUnavailable with what was tried and what to do.
 
-    An engine that DOCKER_HOST names is somebody else's to start.
+    An engine that DOCKER_HOST or a docker context names is somebody else's to start, unless it
+    is this machine's own.
     """
     machine = machine or Machine()
+    endpoint = meant(machine.env)
     try:
         return Ensured(machine.engine_version())
     except (EngineUnavailable, DeadlineError) as error:
-        if other_than_default(machine.env) or "ermission denied" in reason(error):
-            raise unreachable(error, env=machine.env) from error
+        if not endpoint.is_default or "ermission denied" in reason(error):
+            raise unreachable(error, endpoint) from error
     with lock("engine-ensure", "starting an engine", PATIENCE, progress):
         if version := _version(machine):  # another process did it meanwhile
             return Ensured(version)
@@ -71,7 +74,8 @@ def _install(machine: Machine, progress: Callable[[str], None], *, allowed: bool
         raise EngineUnavailable(
             f"no engine answers at {SOCKET}, and none is installed (no dockerd on PATH)",
             remedy="As root on Debian or Ubuntu: fedtest engine ensure --install. Elsewhere "
-            "install Docker Engine, or set DOCKER_HOST to an engine that can be reached.",
+            "install Docker Engine, or choose one that can be reached by DOCKER_HOST or a docker "
+            "context.",
         )
     install(machine, PACKAGES, "an engine", progress)
     return True

@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from fedtest.engine.docker.client import ConfigurationUnusable, DockerClient
+from fedtest.engine.docker.endpoint import SOCKET, Endpoint, EndpointUnusable, meant
 from fedtest.errors import DeadlineError, EngineUnavailable, FedtestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-SOCKET = "/var/run/docker.sock"
-DEFAULT = f"unix://{SOCKET}"
+    from collections.abc import Iterator
 
 
-def reach(base_url: str | None = None) -> DockerClient:
-    """A client of the engine at `base_url`, of DOCKER_HOST, or at the default socket.
+def reach(endpoint: Endpoint | None = None) -> DockerClient:
+    """A client of the engine at `endpoint`, or of the one that is meant.
 
     EngineUnavailable with what was tried and what to do.
     """
+    endpoint = endpoint or meant()
     try:
-        return DockerClient(base_url)
-    except ConfigurationUnusable:
+        return DockerClient(endpoint)
+    except (ConfigurationUnusable, EndpointUnusable):
         raise
     except (EngineUnavailable, DeadlineError) as error:
-        raise unreachable(error, base_url) from error
+        raise unreachable(error, endpoint) from error
 
 
-def unreachable(
-    error: FedtestError, base_url: str | None = None, env: Mapping[str, str] = os.environ
-) -> EngineUnavailable:
+def unreachable(error: FedtestError, endpoint: Endpoint) -> EngineUnavailable:
     """The one message for an engine that does not answer."""
-    chosen = other_than_default(env)
-    if base_url:
-        tried = base_url
-    elif chosen:
-        tried = f"DOCKER_HOST={chosen}"
-    else:
-        tried = f"the default socket {DEFAULT} (DOCKER_HOST is not set)"
     why = reason(error)
-    if chosen and not base_url:
+    if not endpoint.is_default:
         remedy = (
-            "Mend or unset DOCKER_HOST. While it is set no engine of this machine is "
-            "used, and `fedtest engine ensure` starts none."
+            f"{endpoint.mending} While it is chosen no other engine is used in its place, and "
+            "`fedtest engine ensure` starts none."
         )
     elif "ermission denied" in why:
         remedy = (
@@ -53,15 +42,10 @@ def unreachable(
     else:
         remedy = (
             "`fedtest engine ensure` starts an installed engine; with `--install`, as root "
-            "on Debian or Ubuntu, it installs one first. For an engine elsewhere set DOCKER_HOST."
+            "on Debian or Ubuntu, it installs one first. For an engine elsewhere set DOCKER_HOST, "
+            "or choose a docker context."
         )
-    return EngineUnavailable(f"no Docker engine answers. Tried {tried}: {why}", remedy=remedy)
-
-
-def other_than_default(env: Mapping[str, str]) -> str:
-    """What DOCKER_HOST says, if it says anything but the default; else empty."""
-    chosen = env.get("DOCKER_HOST", "")
-    return "" if chosen in {DEFAULT, "unix:///run/docker.sock"} else chosen
+    return EngineUnavailable(f"no Docker engine answers. Tried {endpoint}: {why}", remedy=remedy)
 
 
 def reason(error: BaseException) -> str:
