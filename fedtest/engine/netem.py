@@ -7,18 +7,21 @@ import platform
 import shutil
 import subprocess
 
-_TRY = "tc qdisc add dev lo root netem delay 1ms"
+_TRY = ["qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
 
 
 def has_netem(kernel: str) -> bool | None:
     """For an engine's `kernel` release; None where it cannot be told from here."""
-    if platform.release() != kernel or not shutil.which("unshare") or not shutil.which("tc"):
+    # Where a user's PATH has root's directories not, the programs are there all the same.
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+    unshare, tc = (shutil.which(name, path=path) for name in ("unshare", "tc"))
+    if platform.release() != kernel or unshare is None or tc is None:
         return None
     # Outside root a user namespace gives the right to make a network namespace.
     flags = ["--net"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--net"]
     try:
         result = subprocess.run(
-            ["unshare", *flags, "sh", "-c", _TRY], capture_output=True, timeout=10, check=False
+            [unshare, *flags, tc, *_TRY], capture_output=True, timeout=10, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -195,6 +195,19 @@ def test_what_a_plan_does_not_need_may_be_missing(monkeypatch: pytest.MonkeyPatc
     needs.refuse_what_is_missing(plan())
 
 
+@pytest.mark.usefixtures("bare")
+def test_who_may_make_no_hosts_is_told_of_a_missing_ip_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden() -> None:
+        raise EngineUnavailable("a setting forbids it", remedy="Change it.")
+
+    monkeypatch.setattr(usable, "by_user_namespace", forbidden)
+    with pytest.raises(
+        EngineUnavailable, match="a setting forbids it; and there is no ip"
+    ) as caught:
+        NetnsEngine()
+    assert caught.value.remedy.startswith("Change it.\nFor ip: ")
+
+
 def groups(root: Path, version: int, *, controllers: str) -> None:
     if version == 2:
         (root / "cgroup.controllers").write_text(controllers, encoding="ascii")
@@ -336,3 +349,21 @@ def test_tools_are_listed_where_there_is_no_engine(
     said = capsys.readouterr()
     assert "iptables:" in said.out
     assert "no engine" in said.err
+
+
+def test_netem_is_looked_for_with_roots_directories_whatever_path_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from fedtest.engine import netem
+
+    looked: list[tuple[str, str]] = []
+
+    def which(name: str, path: str) -> None:
+        looked.append((name, path))
+
+    monkeypatch.setattr(netem.shutil, "which", which)
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert netem.has_netem(netem.platform.release()) is None
+    assert looked == [
+        (name, "/nowhere:/usr/local/sbin:/usr/sbin:/sbin") for name in ("unshare", "tc")
+    ]

@@ -15,10 +15,9 @@ from fedtest.engine import examine, snapshot
 from fedtest.engine.base import Engine, EngineInfo, Prepared, ProcessKey
 from fedtest.engine.inside import hosts_file, resolv_conf
 from fedtest.engine.netem import has_netem
-from fedtest.engine.netns import channel, environment, limits, open_files, usable
+from fedtest.engine.netns import channel, environment, limits, needs, open_files, usable
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
-from fedtest.engine.netns.needs import refuse_what_is_missing
 from fedtest.engine.netns.netlink import link_address
 from fedtest.engine.netns.provide import (
     as_their_owners_see,
@@ -54,7 +53,7 @@ class NetnsEngine(Engine):
 
     def __init__(self, starter: Starter | None = None) -> None:
         open_files.allow_many()
-        self._mapped = usable.by_user_namespace()
+        self._mapped = needs.rights()
         self._base = base()
         self._starter = starter or ColdStarter()
         self._workers = Workers()
@@ -83,7 +82,7 @@ class NetnsEngine(Engine):
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         refuse_what_needs_docker(plan)
-        refuse_what_is_missing(plan)
+        needs.refuse_what_is_missing(plan)
         self._starter.prepare(plan)
         without = ", ".join(host.name for host in plan.hosts if host.image != ImagePlan())
         if without:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fedtest.engine.machine import Machine, how_to_install, install, ours
 from fedtest.engine.netem import has_netem
-from fedtest.engine.netns import limits
+from fedtest.engine.netns import limits, usable
 from fedtest.engine.netns.usable import program
 from fedtest.errors import EngineUnavailable
 from fedtest.locks import lock
@@ -95,6 +95,19 @@ def refuse_what_is_missing(
         f"{', '.join(item.what for item in found)}",
         remedy="\n".join(dict.fromkeys(remedies)),
     )
+
+
+def rights() -> bool:
+    """As `usable.by_user_namespace`; where nothing gives them, a missing `ip` is told, too."""
+    try:
+        return usable.by_user_namespace()
+    except EngineUnavailable as error:
+        if program("ip") is not None:
+            raise
+        raise EngineUnavailable(
+            f"{error.message}; and there is no ip",
+            remedy=f"{error.remedy}\nFor ip: {command([_PACKAGES['ip']], Machine())}",
+        ) from error
 
 
 def command(packages: Iterable[str], machine: Machine) -> str:
