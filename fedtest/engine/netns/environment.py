@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 _LIKE_THE_IMAGE = {
     # As in the node image, so that a scenario finds the same.
-    "USE_LIBUV": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
@@ -60,11 +59,25 @@ def variables(uid: int) -> dict[str, str]:
     return {
         **env,
         **_LIKE_THE_IMAGE,
+        **_torch(),
         "PATH": PATH,
         "HOME": {0: "/root", _PLAIN[0]: HOME}.get(uid, "/tmp"),  # noqa: S108 - the host's own
         "USER": name,
         "LOGNAME": name,
     }
+
+
+def _torch() -> dict[str, str]:
+    """Return what init_process_group must be told of the torch here.
+
+    Debian's is built without libuv, which is asked for by default. In the node
+    image all stores are seen to (images/node); here nothing is put into torch.
+    """
+    try:
+        version = metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return {}
+    return {"USE_LIBUV": "0"} if version.endswith("+debian") else {}
 
 
 def ids(user: str) -> tuple[int, int, list[int]]:
