@@ -15,7 +15,6 @@ RUN apt-get update \
         ca-certificates \
         iproute2 \
         iptables \
-        iputils-ping \
         python-is-python3 \
         python3 \
         python3-numpy \
