@@ -196,6 +196,14 @@ class TestInvalid:
         assert len(set(taken)) == 3
         assert run.json("plan.json")["networks"][0]["subnet"] not in taken
 
+    def test_why_it_is_this_engine_is_in_the_result(self, lab: Lab) -> None:
+        engine = FakeEngine()
+        engine.chosen = "chosen by DOCKER_HOST=unix:///x"
+        run = lab.run(scenario("true", EXIT), engine)
+        for file, found in (("result.json", run.json("result.json")["versions"]),
+                            ("versions.json", run.json("versions.json"))):  # fmt: skip
+            assert found["engine"]["chosen"] == engine.chosen, file
+
     def test_a_range_that_is_taken_is_left_out_whole(self, lab: Lab) -> None:
         """As where the machine routes all of our pool."""
 
