@@ -59,7 +59,8 @@ class GitHubGroups(Folds):
 
 
 class GitLabSections(Folds):
-    """Named by number and part: a job may print several runs, and no name may come twice.
+    """Named by a number drawn at random and the part: a job may print several runs, and no name
+    may come twice.
 
     No host can open or close a section: what it prints is shown without control characters.
     """

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 class JsonReporter(Observer):
-    """Says nothing until the end, then just one JSON document: the same as `result.json`."""
+    """Says nothing until the end, then just one JSON document: what is in `result.json`."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def finished(self, result: Result) -> None:
-        self._out.write(to_json(result))
+        # GitHub obeys `##[command]` anywhere in a line, also within what a host printed.
+        self._out.write(to_json(result).replace("##[", "#\\u0023["))
         self._out.flush()

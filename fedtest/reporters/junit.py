@@ -49,7 +49,8 @@ def to_junit(result: Result) -> str:
         timestamp=result.started,
     )
     properties = ET.SubElement(suite, "properties")
-    for name, value in (("run", result.id), ("directory", result.directory)):
+    facts = {"run": result.id, "directory": result.directory, "engine": result.engine}
+    for name, value in facts.items():
         ET.SubElement(properties, "property", name=name, value=_said(value))
     case = _case(suite, result, "run", result.seconds)
     if result.problems:

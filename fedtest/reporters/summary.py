@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from fedtest.engine.base import EngineInfo
     from fedtest.run.result import CheckResult, Result
 
 _FILES = 3
@@ -45,23 +44,14 @@ def print_summary(console: Console, result: Result, *, quiet: bool = False) -> N
         _named(console, "files of hosts", [item.file for item in result.collected])
     passed = sum(check.passed for check in result.checks)
     count = f"{passed} of {len(result.checks)} checks hold, " if result.checks else ""
+    on = printable(f" on {result.engine}") if result.engine else ""
     console.print(
         Text.assemble(
             (result.verdict, STYLES[result.verdict]),
-            f" {result.scenario}{_engine(result)}: {count}{result.seconds:.1f} s, "
-            f"{result.directory}",
+            f" {result.scenario}{on}: {count}{result.seconds:.1f} s, {result.directory}",
         ),
         soft_wrap=True,
     )
-
-
-def _engine(result: Result) -> str:
-    """On which engine it ran and, where nobody asked for that one, why."""
-    info: EngineInfo | None = result.versions.get("engine")
-    if info is None:
-        return ""
-    why = f" ({printable(info.chosen)})" if info.chosen else ""
-    return f" on {info.kind} {info.version}{why}"
 
 
 def _named(console: Console, what: str, files: Sequence[str]) -> None:

@@ -32,16 +32,16 @@ _NAME = 16
 class _Going:
     """How one process is getting on."""
 
-    newest: Text = field(default_factory=Text)
+    newest: Text = field(default_factory=lambda: Text("not started yet", style="dim"))
     progress: Progress = field(default_factory=Progress)
-    silent_since: float = field(default_factory=time.monotonic)
+    silent_since: float | None = None
 
     def shown(self, now: float) -> Text:
+        if self.silent_since is not None:
+            return Text(f"no output yet, {now - self.silent_since:.0f} s", style="dim")
         if bar := self.progress.bar(now):
             return Text.assemble(bar, "  ", self.newest)
-        if self.newest:
-            return self.newest
-        return Text(f"no output yet, {now - self.silent_since:.0f} s", style="dim")
+        return self.newest
 
 
 class TerminalReporter(Observer):
@@ -74,8 +74,6 @@ class TerminalReporter(Observer):
 
     def stage_started(self, name: str) -> None:
         self._stage, self._began, self._note = name, time.monotonic(), ""
-        for going in self._going.values():
-            going.silent_since = self._began
 
     def stage_progress(self, text: str) -> None:
         self._note = printable(text)
@@ -85,8 +83,12 @@ class TerminalReporter(Observer):
         self._console.print(_row(mark, name, seconds, self._note))
         self._stage, self._note = "", ""
 
+    def started(self, key: ProcessKey) -> None:
+        self._going[key] = _Going(Text(), silent_since=time.monotonic())
+
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
-        going = self._going.setdefault(key, _Going())
+        going = self._going.setdefault(key, _Going(Text()))
+        going.silent_since = None
         if (share := values.parse_progress(text)) is not None:
             going.progress.reached(share)
         shown = printable(text)
@@ -94,7 +96,7 @@ class TerminalReporter(Observer):
             going.newest = Text(shown, style="yellow" if stream == "stderr" else "")
 
     def exited(self, key: ProcessKey, status: int) -> None:
-        going = self._going.setdefault(key, _Going())
+        going = self._going.get(key, _Going(Text()))
         end = Text(f"exited with {status}  ", style="green" if status == 0 else "bold red")
         # It may be started again, and begins anew then.
         self._going[key] = _Going(Text.assemble(end, (going.newest.plain, "dim")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -55,6 +56,7 @@ class _Rank:
         self.training = Training(options, self.network, self.samples)
         self.begun = False  # the parameters are those to train from, on all ranks
         self.accuracy: float | None = None
+        self.told = -1  # hundredths of the training
         self.metrics: Metrics | None = None
 
     def run(self) -> None:
@@ -139,7 +141,7 @@ class _Rank:
 
         def tell(row: Row) -> None:
             self.say(row.line())
-            progress(training.done, training.steps * options.epoch)
+            self._progress()
             metrics.add(row)
 
         while not training.finished:
@@ -154,6 +156,14 @@ class _Rank:
                 checkpoint.write(self.directory, training.state())
         if self.accuracy is None:  # resumed where all was done
             self.accuracy = evaluate(options, self.network, self.test, exchange, "evaluation")
+
+    def _progress(self) -> None:
+        """Report each hundredth of all steps, so that a long training's log is not full of it."""
+        done, total = self.training.done, self.training.steps * self.options.epoch
+        if 100 * done // total > self.told:
+            self.told = 100 * done // total
+            with suppress(OSError):  # without a standard output it trains on
+                progress(done, total)
 
     def _keep(self) -> None:
         """A last checkpoint. One that cannot be written is told: why the rank ends is more."""

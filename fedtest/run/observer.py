@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ParamSpec
 from fedtest.errors import Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from fedtest.engine.base import ProcessKey
     from fedtest.plan import Plan
@@ -35,8 +35,14 @@ class Observer:
     def planned(self, plan: Plan) -> None:
         """Everything is concrete now."""
 
+    def started(self, key: ProcessKey) -> None:
+        """A process was started, for the first time or again."""
+
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
         """A process printed a line."""
+
+    def still_running(self, keys: Sequence[ProcessKey]) -> None:
+        """Another minute has gone by, and these processes run."""
 
     def exited(self, key: ProcessKey, status: int) -> None:
         """A process ended."""
@@ -69,8 +75,14 @@ class Tolerant(Observer):
     def planned(self, plan: Plan) -> None:
         self._tell(self.observer.planned, plan)
 
+    def started(self, key: ProcessKey) -> None:
+        self._tell(self.observer.started, key)
+
     def line(self, key: ProcessKey, stream: str, text: str) -> None:
         self._tell(self.observer.line, key, stream, text)
+
+    def still_running(self, keys: Sequence[ProcessKey]) -> None:
+        self._tell(self.observer.still_running, keys)
 
     def exited(self, key: ProcessKey, status: int) -> None:
         self._tell(self.observer.exited, key, status)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from fedtest.engine.base import EngineInfo
     from fedtest.errors import ExitCode
 
 
@@ -130,3 +131,11 @@ class Result:
     saved: tuple[Saved, ...] = ()
     faults: tuple[FaultResult, ...] = ()
     collected: tuple[Collected, ...] = ()
+
+    @property
+    def engine(self) -> str:
+        """Which engine it was and, where nobody asked for that one, why; nothing if none was."""
+        info: EngineInfo | None = self.versions.get("engine")
+        if info is None:
+            return ""
+        return f"{info.kind} {info.version}" + (f" ({info.chosen})" if info.chosen else "")

@@ -52,6 +52,7 @@ class Starts(Follower):
         events: EventLog,
         clock: Callable[[], float],
         returns: Callable[[ProcessKey], bool],
+        tell: Callable[[ProcessKey], None],
     ) -> None:
         self._engine = engine
         self._run = run
@@ -60,6 +61,7 @@ class Starts(Follower):
         self._events = events
         self._clock = clock
         self._returns = returns
+        self._tell = tell
         self._met: set[Condition] = set()
         self._listening: set[tuple[str, int]] = set()
         self._looks: dict[str, int] = defaultdict(int)
@@ -133,6 +135,7 @@ class Starts(Follower):
             self._looks[key.host] = 0
             why = {"cold": cold[key]} if key in cold else {}
             self._events.add("started", key.host, process=key.process, pid=pid, **why)
+            self._tell(key)
 
     def _looked(self, snapshots: dict[str, Snapshot]) -> None:
         for host, found in snapshots.items():

@@ -11,6 +11,7 @@ from fedtest.engine.base import ProcessKey
 from fedtest.errors import InvalidError
 from fedtest.run import postmortem
 from fedtest.run.evidence import ProcessState
+from fedtest.run.heartbeat import Heartbeat
 from fedtest.run.intake import Intake
 from fedtest.run.logs import ProcessLog
 from fedtest.run.result import Problem, Saved, Verdict
@@ -74,9 +75,12 @@ class Supervisor:
             scenario, engine, run, evidence, directory, away=self._away, returns=self._returns
         )
         self._followers: list[Follower] = []
-        self.starts = Starts(engine, run, evidence, inbox, events, clock, self._returns)
+        self.starts = Starts(
+            engine, run, evidence, inbox, events, clock, self._returns, observer.started
+        )
         self.follow(self._witness)
         self.follow(self.starts)
+        self.follow(Heartbeat(lambda: observer.still_running(self._running())))
         self.problems = self._intake.problems
         self.saved: list[Saved] = []
         for plan in evidence.plan.processes:

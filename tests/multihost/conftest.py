@@ -24,7 +24,10 @@ from fedtest.run.observer import Observer
 from fedtest.run.runner import Runner
 from fedtest.run.schema import schema
 from fedtest.scenario.load import loads
-from foreground import signals_of_a_foreground_job  # noqa: F401 - a fixture of each test
+from foreground import (  # noqa: F401 - fixtures of each test
+    no_ci_system_reads_the_output,
+    signals_of_a_foreground_job,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,10 @@ import pytest
 from comm_ranks import Ranks
 from ranks import Start
 
-from foreground import signals_of_a_foreground_job  # noqa: F401 - a fixture of each test
+from foreground import (  # noqa: F401 - fixtures of each test
+    no_ci_system_reads_the_output,
+    signals_of_a_foreground_job,
+)
 
 ROOT = Path(__file__).parents[2]
 

@@ -60,6 +60,10 @@ def test_two_ranks_learn_and_agree(start: Start, port: int, few_mnist: Path) -> 
                 out,
                 re.MULTILINE,
             )
+        told = list(filter(None, map(values.parse_progress, out.splitlines())))
+        assert told == sorted(set(told))
+        assert told[-1] == 1.0
+        assert len(told) <= 101
 
 
 def test_a_rank_alone_recognises_98_of_100_digits_after_an_epoch(

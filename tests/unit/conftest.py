@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from drive import Drive
-from foreground import signals_of_a_foreground_job  # noqa: F401 - a fixture of each test
+from foreground import (  # noqa: F401 - fixtures of each test
+    no_ci_system_reads_the_output,
+    signals_of_a_foreground_job,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

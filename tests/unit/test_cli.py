@@ -262,6 +262,20 @@ def test_json_prints_the_result_file(
 
 
 @pytest.mark.usefixtures("fake")
+def test_a_run_prints_first_and_last_lines_and_verbose_all(
+    file: Callable[[str], str], runs: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = file(scenario("seq 1 100", EXIT))
+    for more, lines in (([], 6), (["--verbose"], 100)):
+        main(["run", *more, "--runs", runs, name])
+        assert len(re.findall(r"^a work\| \d+$", capsys.readouterr().out, re.MULTILINE)) == lines
+    for other in ("--quiet", "--json"):
+        with pytest.raises(SystemExit) as ended:
+            main(["run", "--verbose", other, "--runs", runs, name])
+        assert ended.value.code == ExitCode.USAGE
+
+
+@pytest.mark.usefixtures("fake")
 def test_quiet_prints_one_line_of_a_run_that_passed(
     file: Callable[[str], str], runs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -309,7 +323,7 @@ def test_what_is_stuck_on_one_engine_keeps_nobody_from_looking_at_the_other(
             return {"0dead": 2}
 
     monkeypatch.setattr(docker_engine, "DockerEngine", Stuck)
-    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda *_: Other())
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda _: Other())
     assert main(["clean", "1gone"]) == ExitCode.INVALID
     told = capsys.readouterr()
     assert "run 0dead: removed 2 hosts and networks" in told.out
@@ -329,7 +343,7 @@ def test_what_is_stuck_on_both_engines_is_told_of_both(
             raise EngineError(f"{self.what} is in use", remedy="Wait.")
 
     monkeypatch.setattr(docker_engine, "DockerEngine", lambda: Stuck("a network"))
-    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda *_: Stuck("a directory"))
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda _: Stuck("a directory"))
     assert main(["clean"]) == ExitCode.INVALID
     told = capsys.readouterr().err
     assert "a network is in use" in told

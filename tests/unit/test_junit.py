@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from fedtest.engine.base import EngineInfo
 from fedtest.errors import ExitCode, InvalidError
 from fedtest.reporters.junit import to_junit, write_junit
 from fedtest.run.result import CheckResult, Problem, Result, Verdict
@@ -47,6 +48,12 @@ def test_a_run_that_passed() -> None:
     assert counts(PASSED) == ("2", "0", "0")
     assert suite(PASSED).attrib["name"] == "ring"
     assert suite(PASSED).attrib["time"] == "12.340"
+
+
+def test_the_engine_is_told_of_with_why_it_was_taken() -> None:
+    info = EngineInfo("netns", "1", "none", "6.18", "given", None, chosen="as Docker is\x1b off")
+    text = to_junit(replace(PASSED, versions={"engine": info}))
+    assert '<property name="engine" value="netns 1 (as Docker is\ufffd off)" />' in text
 
 
 def test_a_check_that_does_not_hold_is_a_failure_with_what_was_found() -> None:

@@ -6,8 +6,10 @@ import io
 import re
 
 from fedtest.engine.base import ProcessKey
+from fedtest.errors import ExitCode
 from fedtest.reporters.folds import folds
-from fedtest.reporters.plain import PlainReporter
+from fedtest.reporters.plain import PlainReporter, QuietReporter
+from fedtest.run.result import CheckResult, Result, Verdict
 
 KEY = ProcessKey("a", "work")
 
@@ -65,6 +67,19 @@ def test_what_a_host_prints_is_no_command_for_github() -> None:
             "::group::images and data",
             "::endgroup::",
         ]
+
+
+def test_what_a_host_printed_is_no_command_for_github_at_a_quiet_end() -> None:
+    out = io.StringIO()
+    bad = CheckResult("log", "log", False, "no ::error::", "::error::x", ("::add-mask::a", "##[x]"))
+    result = Result(
+        "c0ffee", "ring", Verdict.FAILED, ExitCode.FAILED, "2024-02-03T04:05:06+00:00", 1.0,
+        "/runs/x", (), (bad,), (), (),
+    )  # fmt: skip
+    QuietReporter(out, folds=folds({"GITHUB_ACTIONS": "true"})).finished(result)
+    assert "::add-mask::a" in out.getvalue()
+    assert obeyed(out.getvalue()) == []
+    assert obeyed(out.getvalue() + "::notice::theirs") == ["::notice::theirs"]
 
 
 def test_the_token_that_lets_github_obey_again_is_another_in_each_run() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,46 @@ def test_plain_shows_the_first_and_last_lines_of_a_process_and_verbose_all() -> 
     assert len(verbose.getvalue().splitlines()) == 2 * 190 + 1
 
 
+def test_plain_says_now_and_then_who_still_runs_while_nobody_says_anything() -> None:
+    now = 0.0
+    out = io.StringIO()
+    reporter = PlainReporter(out, clock=lambda: now)
+    keys = [ProcessKey(f"server{number}", "trainer") for number in range(1, 5)]
+    now = 10.0
+    reporter.line(KEY, "stdout", "hello")
+    now = 60.0
+    reporter.still_running(keys)
+    now = 120.0
+    reporter.still_running(keys[:1])
+    now = 180.0
+    reporter.still_running(keys)
+    assert out.getvalue().splitlines() == [
+        "server1 trainer| hello",
+        "  still running: server1 trainer",
+        "  still running: server1 trainer, server2 trainer, server3 trainer, ... (4 processes)",
+    ]
+
+
+def test_the_last_lines_of_a_process_whose_end_nobody_saw_are_shown_at_the_end() -> None:
+    out = io.StringIO()
+    reporter = PlainReporter(out)
+    for step in range(100):
+        reporter.line(KEY, "stdout", f"step={step}")
+    reporter.finished(FAILED)
+    shown = re.findall(r"step=(\d+)", out.getvalue())
+    assert shown == [str(step) for step in (0, 1, 2, *range(90, 100))]
+    assert out.getvalue().index("step=99") < out.getvalue().index("ok  trainer exits")
+
+
+def test_a_process_that_is_started_again_has_first_lines_again() -> None:
+    out = io.StringIO()
+    reporter = PlainReporter(out)
+    for _ in range(2):
+        reporter.line(KEY, "stdout", "begin")
+        reporter.exited(KEY, 0)
+    assert out.getvalue().count("begin") == 2
+
+
 def test_the_end_tells_on_which_engine_a_run_was_and_why() -> None:
     info = EngineInfo("netns", "1.0", "none", "6.18", "given when made", None)
     out = io.StringIO()
@@ -158,6 +199,14 @@ def test_json_is_the_same_as_the_result_file_and_nothing_else(tmp_path: Path) ->
     assert json.loads(out.getvalue())["verdict"] == "passed"
 
 
+def test_what_a_host_printed_is_no_command_for_github_in_json_either() -> None:
+    out = io.StringIO()
+    commanding = replace(FAILED, checks=(replace(BAD, details=("##[add-mask]a", "x##[error]")),))
+    JsonReporter(out).finished(commanding)
+    assert "##[" not in out.getvalue()
+    assert json.loads(out.getvalue())["checks"][0]["details"] == ["##[add-mask]a", "x##[error]"]
+
+
 def show(result: Result, *, width: int = 100, height: int = 24) -> str:
     out = io.StringIO()
     console = Console(
@@ -205,8 +254,12 @@ def test_a_terminal_shows_for_how_long_a_process_has_said_nothing_and_then_what_
     whole = loads(scenario("true")).scenario
     reporter.planned(make_plan(whole, choose(whole, "", ())))
     reporter.stage_started("processes")
-    assert re.search(r"a +work +no output yet, 0 s", picture(reporter, out))
+    assert re.search(r"a +work +not started yet", picture(reporter, out))
     key = ProcessKey("a", "work")
+    reporter.started(key)
+    assert re.search(r"a +work +no output yet, 0 s", picture(reporter, out))
+    reporter._going[key].silent_since = time.monotonic() - 12
+    assert re.search(r"a +work +no output yet, 12 s", picture(reporter, out))
     reporter.line(key, "stdout", "step=10")
     assert re.search(r"a +work +step=10", picture(reporter, out))
     reporter.line(key, "stdout", 'fedtest-progress {"done": 1, "total": 4}')
@@ -215,6 +268,10 @@ def test_a_terminal_shows_for_how_long_a_process_has_said_nothing_and_then_what_
     assert "fedtest-progress" not in shown
     reporter.exited(key, 0)
     assert re.search(r"a +work +exited with 0  step=10", picture(reporter, out))
+    reporter.started(key)
+    assert re.search(r"a +work +no output yet, 0 s", picture(reporter, out))
+    reporter.line(key, "stdout", 'fedtest-value {"name": "x", "value": 1}')
+    assert "no output" not in picture(reporter, out)
 
 
 def test_a_terminal_does_not_show_the_lines_that_are_for_us() -> None:

@@ -47,11 +47,10 @@ def remove_superseded(client: DockerClient, spec: BuildSpec, newest: str) -> lis
         found = client.api.images(filters={"label": "=".join(item)})
     tags = [tag for image in found for tag in image.get("RepoTags") or ()]
     old = [tag for tag in tags if tag.startswith(f"{USER}:") and tag != newest and not _lately(tag)]
-    return [tag for tag in old if removed(client, tag)]
+    return [tag for tag in old if _removed(client, tag)]
 
 
-def removed(client: DockerClient, tag: str) -> bool:
-    """Remove the image of this name; False if a container is made of it."""
+def _removed(client: DockerClient, tag: str) -> bool:
     with engine_errors(f"removing the image {tag}"):
         try:
             client.api.remove_image(tag)

@@ -1,1 +1,0 @@
-"""The Python environment that hosts without Docker run."""
