@@ -15,7 +15,6 @@ RUN apt-get update \
         ca-certificates \
         iproute2 \
         iptables \
-        iputils-ping \
         python-is-python3 \
         python3 \
         python3-numpy \
@@ -24,18 +23,21 @@ RUN apt-get update \
  && apt-get clean \
  && rm -rf /var/lib/apt/lists/*
 
+# Debian's torch is built without libuv; this has every store made without it,
+# torchrun's and a user's own, too. Compiled, because each start of Python reads it.
+COPY images/node /usr/lib/python3/dist-packages
+
 # The plain user that processes run as. The .pth puts fedtest on everyone's
 # sys.path, from any directory, whatever PYTHONPATH says. The list of versions
 # is what this very image has; fedtest copies the telling ones into a label.
 RUN groupadd --gid 1000 fedtest \
  && useradd --uid 1000 --gid 1000 --create-home --shell /bin/bash fedtest \
  && echo /opt/fedtest > /usr/lib/python3/dist-packages/fedtest.pth \
+ && python3 -m py_compile /usr/lib/python3/dist-packages/fedtest_tcpstore.py \
  && dpkg-query --show > /etc/fedtest-versions.txt
 
-# Debian's torch is built without libuv, which init_process_group asks for
-# unless told otherwise. Unbuffered: a log is watched line by line.
-ENV USE_LIBUV=0 \
-    PYTHONUNBUFFERED=1 \
+# Unbuffered: a log is watched line by line.
+ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1
 
 LABEL fedtest.image=node

@@ -154,6 +154,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--junit", type=Path, metavar="FILE",
                      help="write JUnit XML there, besides the run's directory")  # fmt: skip
     _engine_option(run, "what provides the hosts")
+    run.add_argument("--python", metavar="PATH",
+                     help="what hosts without Docker run, and no Docker (default: "
+                     "$FEDTEST_PYTHON, or what fedtest provides)")  # fmt: skip
     run.add_argument("--cold", action="store_true",
                      help="start every Python process anew, whatever `preload` says")  # fmt: skip
     looks = run.add_mutually_exclusive_group()
@@ -184,12 +187,22 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--volume", action="store_true",
                       help="also into the engine's volume, whose name is printed")  # fmt: skip
 
-    image = commands.add_parser("image", help="build the node image if need be; print its name")
+    image = commands.add_parser("image", help="have what hosts are made from; print its name",
+                                description="Builds the node image if need be and prints its "
+                                "name; with --engine netns has an environment with torch made, "
+                                "and prints its interpreter's path.")  # fmt: skip
     image.set_defaults(command=_image)
+    image.add_argument("--engine", choices=["docker", "netns"], default="docker",
+                       help="whose hosts (default: %(default)s)")  # fmt: skip
+    image.add_argument("--requirements", type=Path, metavar="FILE",
+                       help="with --engine netns: what else is to be installed")  # fmt: skip
 
     clean = commands.add_parser("clean", help="remove what dead runs left")
     clean.set_defaults(command=_clean)
     _engine_option(clean, "where to look; auto: on both")
+    clean.add_argument("--images", action="store_true",
+                       help="also remove superseded node images, and the environments with torch "
+                       "that were made for hosts without Docker")  # fmt: skip
     clean.add_argument("runs", nargs="*", metavar="RUN",
                        help="also remove these runs, whatever their state")  # fmt: skip
     return parser
@@ -228,12 +241,31 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"cannot write {junit}: there is no directory {junit.parent}")
     if junit is not None and is_directory(junit):
         raise UsageError(f"cannot write {junit}: it is a directory")
-    chosen, warm = arguments.engine, not arguments.cold
+    chosen, warm, python = _engine_for(arguments), not arguments.cold, arguments.python
     reporter = _reporter(arguments)
-    runner = Runner(scenario, lambda: open_engine(chosen, warm=warm), reporter, arguments.runs)
+    runner = Runner(
+        scenario,
+        lambda: open_engine(chosen, warm=warm, python=python),
+        reporter,
+        arguments.runs,
+    )
     result = runner.run()
     write_junit(result, [Path(result.directory) / "junit.xml", *([junit] if junit else [])])
     return result.exit_code
+
+
+def _engine_for(arguments: argparse.Namespace) -> str:
+    """Who names a Python for hosts wants those that can have it."""
+    from fedtest.errors import UsageError
+
+    if arguments.python is None:
+        return str(arguments.engine)
+    if arguments.engine == "docker":
+        raise UsageError(
+            "--python is for hosts without Docker",
+            remedy="With --engine docker hosts run their image's: `image:` or `build:` says which.",
+        )
+    return "netns"
 
 
 def _reporter(arguments: argparse.Namespace) -> Observer:
@@ -349,14 +381,31 @@ def _data(arguments: argparse.Namespace) -> int:
 
 
 def _image(arguments: argparse.Namespace) -> int:
-    del arguments
-    from fedtest.engine.docker.provide import node_image_tag
+    from fedtest.errors import UsageError
 
-    print(node_image_tag(_note))
+    file: Path | None = arguments.requirements
+    if arguments.engine == "docker":
+        from fedtest.engine.docker.provide import node_image_tag
+
+        if file is not None:
+            raise UsageError(
+                "--requirements is for --engine netns",
+                remedy="With Docker a scenario's `build:` says what an image has.",
+            )
+        print(node_image_tag(_note))
+        return ExitCode.PASSED
+    from fedtest.engine.netns.node.environment import provide
+
+    try:
+        further = "" if file is None else file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from error
+    print(provide(_note, further).executable)
     return ExitCode.PASSED
 
 
 def _clean(arguments: argparse.Namespace) -> int:
+    from fedtest.engine.unused import remove_images
     from fedtest.errors import InvalidError, UsageError
 
     if odd := [name for name in arguments.runs if not name.isalnum()]:
@@ -371,13 +420,16 @@ def _clean(arguments: argparse.Namespace) -> int:
             _clean_one(name, arguments, removed)
         except InvalidError as error:  # What is stuck there is in nobody's way elsewhere.
             stuck.append(error)
+    images = remove_images(arguments.engine, _note, stuck.append) if arguments.images else []
+    for item in images:
+        print(f"removed {item}")
     for run_id, count in removed.items():
         print(f"run {run_id}: removed {count} hosts and networks")
     for first in stuck[:-1]:
         _complain(first)
     if stuck:
         raise stuck[-1]
-    if not removed:
+    if not removed and not images:
         print("nothing to remove")
     return ExitCode.PASSED
 

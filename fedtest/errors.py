@@ -9,6 +9,7 @@ FedtestError
 │   │   └── SubnetTaken   an address range belongs to somebody else
 │   ├── NotAsPlanned      what is there differs from what was asked for
 │   ├── ImageError        an image could not be had or built
+│   ├── PythonError       a Python for hosts is not there or lacks something
 │   ├── DataError         a data set could not be had
 │   └── DeadlineError     a wait ended; says whom it waited for
 └── Interrupted           Ctrl-C or SIGTERM                                exit 130
@@ -97,6 +98,10 @@ class NotAsPlanned(InvalidError):
 
 class ImageError(InvalidError):
     """An image is not there and could not be pulled or built."""
+
+
+class PythonError(InvalidError):
+    """A Python environment for hosts is not there, cannot be made, or lacks what they need."""
 
 
 class DataError(InvalidError):

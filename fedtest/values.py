@@ -20,7 +20,7 @@ _LARGEST = 10**300
 def report(name: str, value: float | str | bool | None) -> None:
     """Print `value` under `name` as one line of JSON, flushed, to standard output."""
     line = PREFIX + json.dumps({"name": name, "value": value}, separators=(", ", ": "))
-    print(line, flush=True)  # noqa: T201 - the line on standard output is the interface
+    _print(line)
 
 
 def progress(done: int, total: int) -> None:
@@ -30,7 +30,12 @@ def progress(done: int, total: int) -> None:
     a person wants to look: a hundred times are plenty.
     """
     line = PROGRESS + json.dumps({"done": done, "total": total}, separators=(", ", ": "))
-    print(line, flush=True)  # noqa: T201 - the line on standard output is the interface
+    _print(line)
+
+
+def _print(line: str) -> None:
+    # In one piece: processes that share an output, as torchrun's do, would mix their lines.
+    print(line + "\n", end="", flush=True)  # noqa: T201 - standard output is the interface
 
 
 def parse_progress(line: str) -> float | None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from fedtest.engine.fake import FakeEngine
+from fedtest.engine.base import ProcessKey
+from fedtest.engine.fake import Defects, FakeEngine
 from fedtest.run.observer import Observer
 from fedtest.run.runner import Runner
 from fedtest.scenario.load import loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from fedtest.engine.base import Engine, ProcessKey
-    from fedtest.plan import Plan
+    from fedtest.engine.base import Engine, RunTag, Sink
+    from fedtest.engine.snapshot import Snapshot
+    from fedtest.errors import FedtestError
+    from fedtest.plan import Plan, ProcessPlan
     from fedtest.run.result import Result
 
 HOSTS = """
@@ -34,6 +39,92 @@ def scenario(script: str, checks: str = "", *, hosts: str = "a", extra: str = ""
     """A scenario whose one process, `work`, is a shell script on `hosts`."""
     process = f"processes: {{work: {{hosts: [{hosts}], run: {json.dumps(script)}{extra}}}}}"
     return f"{HOSTS}{process}\nchecks: [{checks}]\n"
+
+
+def until(path: Path) -> str:
+    """A script that waits until a file is there."""
+    return f"until [ -e {path} ]; do sleep 0.02; done"
+
+
+class Awaited(FakeEngine):
+    """Processes have started only when each named one has printed a text, or (None) has ended.
+
+    Their deadlines count from then, so that a test's short one is not a measure of how soon a
+    loaded machine gets round to a shell or to Python.
+    """
+
+    def __init__(self, awaited: Mapping[str, str | None]) -> None:
+        super().__init__()
+        self._awaited = awaited
+
+    def start(
+        self, run: RunTag, processes: Sequence[ProcessPlan], sink: Sink, deadline: float
+    ) -> Mapping[ProcessKey, int]:
+        wanted = {
+            ProcessKey(plan.host, plan.name): self._awaited[plan.name]
+            for plan in processes
+            if plan.name in self._awaited
+        }
+        heard = _Heard(sink, wanted)
+        pids = super().start(run, processes, heard, deadline)
+        assert heard.all.wait(deadline), f"waited in vain for {heard.left}"
+        return pids
+
+
+class _Heard:
+    """Hands on what it is told, and knows when all that is awaited was among it."""
+
+    def __init__(self, sink: Sink, wanted: Mapping[ProcessKey, str | None]) -> None:
+        self._sink = sink
+        self._said: dict[ProcessKey, bytes] = defaultdict(bytes)
+        self._lock = threading.Lock()
+        self.left = dict(wanted)
+        self.all = threading.Event()
+        self._check()
+
+    def output(self, key: ProcessKey, stream: Literal["stdout", "stderr"], data: bytes) -> None:
+        self._sink.output(key, stream, data)
+        with self._lock:
+            text = self.left.get(key)
+            if text is not None:
+                self._said[key] += data
+                if text.encode() in self._said[key]:
+                    self._check(key)
+
+    def exited(self, key: ProcessKey, status: int) -> None:
+        self._sink.exited(key, status)
+        with self._lock:
+            self._check(key)
+
+    def lost(self, key: ProcessKey, error: FedtestError) -> None:
+        self._sink.lost(key, error)
+
+    def _check(self, key: ProcessKey | None = None) -> None:
+        if key is not None:
+            self.left.pop(key, None)
+        if not self.left:
+            self.all.set()
+
+
+class Looked(FakeEngine):
+    """Writes a line to a file after each look at hosts; `wait` is a script that waits for two.
+
+    A look may be under way when the script begins; the second began after that.
+    """
+
+    def __init__(self, path: Path, defects: Defects | None = None) -> None:
+        super().__init__(defects)
+        count = f"$(cat {path} | wc -l)"
+        self.wait = f"n={count}; until [ {count} -ge $((n + 2)) ]; do sleep 0.02; done"
+        self._path = path
+        path.touch()
+
+    def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
+        try:
+            return super().observe(run, hosts, deadline)
+        finally:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write("looked\n")
 
 
 class Recorder(Observer):

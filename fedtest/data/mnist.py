@@ -9,13 +9,13 @@ under its name is whole, unless somebody damaged it, and that is looked at too.
 from __future__ import annotations
 
 import hashlib
-import os
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fedtest import cache
 from fedtest.data import sources
 from fedtest.errors import DataError
 from fedtest.locks import lock
@@ -48,10 +48,7 @@ class Provisioned:
 
 def root() -> Path:
     """The data set's directory in the user's cache, there or not."""
-    cache = os.environ.get("XDG_CACHE_HOME") or ""
-    # The base directory specification: a relative one is to be ignored.
-    base = Path(cache) if Path(cache).is_absolute() else Path.home() / ".cache"
-    return base / "fedtest" / "mnist"
+    return cache.directory() / "mnist"
 
 
 def raw(directory: Path) -> Path:

@@ -23,17 +23,18 @@ _PATIENCE = 2.0
 _WITHOUT = "`--engine netns` does without Docker."
 
 
-def open_engine(name: str, *, warm: bool = True) -> Engine:
+def open_engine(name: str, *, warm: bool = True, python: str | None = None) -> Engine:
     """The engine of that name; `auto` says in `chosen` which it took, and why. EngineUnavailable.
 
     `auto` takes namespaces where no Docker answers at the default socket. An engine that somebody
     chose (DOCKER_HOST, a docker context) is that one or none.
 
     `warm`: Python processes may start from one that has imported already, where
-    the engine can do so. Whatever it is, its runs also remove what dead runs left on the other one.
+    the engine can do so. `python`: what hosts without Docker are to run.
+    Whatever it is, its runs also remove what dead runs left on the other one.
     """
     if name == "netns":
-        return _netns(warm=warm)
+        return _netns(warm=warm, python=python)
     try:
         endpoint = meant()
     except EndpointUnusable as error:
@@ -56,7 +57,7 @@ def open_engine(name: str, *, warm: bool = True) -> Engine:
         )
         return engine
     try:
-        engine = _netns(warm=warm)
+        engine = _netns(warm=warm, python=python)
     except EngineUnavailable as error:
         raise EngineUnavailable(
             f"{why.message}\nWithout Docker: {error.message}",
@@ -82,11 +83,11 @@ def _docker() -> Engine:
     return opened
 
 
-def _netns(*, warm: bool) -> Engine:
+def _netns(*, warm: bool, python: str | None = None) -> Engine:
     from fedtest.engine.netns.engine import NetnsEngine  # noqa: PLC0415 - it may not be wanted
     from fedtest.engine.netns.warm_starter import WarmStarter  # noqa: PLC0415
 
-    opened = NetnsEngine(WarmStarter() if warm else None)
+    opened = NetnsEngine(WarmStarter() if warm else None, python)
     opened.also_sweep = (sweep_docker,)
     return opened
 

@@ -45,7 +45,8 @@ class Log:
                 self._close()
                 self(f"no more lines in {self._path}: {error.strerror or error}")
         try:
-            print(line, flush=True)  # noqa: T201 - standard output is where progress goes
+            # In one piece: ranks that torchrun started share their output, and would mix lines.
+            print(line + "\n", end="", flush=True)  # noqa: T201 - where progress goes
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -16,7 +16,7 @@ from docker.types import IPAMConfig, IPAMPool
 from engine_contract import HOSTS, two_networks
 from fedtest.engine.base import RunTag
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.machine_routes import _listener
+from fedtest.engine.docker.machine_routes import listener
 from fedtest.engine.docker.networks import make_networks
 from fedtest.engine.owner import Owner
 from fedtest.engine.routes import routes
@@ -144,8 +144,8 @@ def test_without_a_way_out_the_machine_gets_no_address_and_no_route(
 def _routes_and_addresses(client: DockerClient, plan: Plan) -> list[str]:
     """What the engine's machine has of the plan's one subnet, by the kernel's own tables."""
     subnet = plan.networks[0].subnet
-    process = _listener(client.url.removeprefix("unix://"))
-    if not client.url.startswith("unix:") or process == "0":
+    process = listener(client.endpoint.socket or "")
+    if process == "0":
         pytest.skip("the engine is not on this machine")
     routed = [
         str(route)

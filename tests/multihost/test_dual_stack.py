@@ -69,7 +69,7 @@ checks:
     assert [item["id"] for item in done.result["checks"] if not item["passed"]] == ["four-alone"]
 
 
-PING = """
+ECHO = """
 last=
 while :; do
   now=heard
@@ -84,7 +84,7 @@ done
 # Host c speaks with nobody: who has never sent it anything must be measured all the same.
 FAULTS = """
 faults:
-  - {cut: {network: data}, id: cut, when: {process: ping, log: '6[.]'}, at: 1s, for: 5s}
+  - {cut: {network: data}, id: cut, when: {process: echo, log: '6[.]'}, at: 1s, for: 5s}
   - {cut: {network: data, from: a, to: b}, id: directed, when: cut.healed, at: 2s, for: 5s}
   - {interface: {host: a, network: data, down: true}, id: down, when: directed.healed, at: 2s, for: 5s}
   - {block: {host: b, ports: [7000], from: c}, id: block, when: cut.healed, for: 1s}
@@ -93,15 +93,15 @@ faults:
 
 def kept_out(fedtest: CommandLine, network: str, families: str) -> None:
     """By each fault, those of each family; and not any more when it is over."""
-    ping = json.dumps(PING.replace("FAMILIES", families))
+    echo = json.dumps(ECHO.replace("FAMILIES", families))
     text = hosts("").replace("subnet: ", network)
     text += f"resolve: data\nprocesses:\n{HOLD}"
-    text += f"  ping: {{hosts: [a], service: true, run: {ping}}}\n"
+    text += f"  echo: {{hosts: [a], service: true, run: {echo}}}\n"
     order = [f"heard {families}[.]", *["heard[.]", f"heard {families}[.]"] * 3]
     text += f"""{FAULTS}{until_healed("down", "3s")}
 checks:
   - exit: {{process: hold, signal: KILL}}
-  - log: {{process: ping, order: {json.dumps(order)}}}
+  - log: {{process: echo, order: {json.dumps(order)}}}
 """
     done = fedtest("run", fedtest.scenario("families", text))
     assert done.code == 0, done.out + done.err

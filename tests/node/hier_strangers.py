@@ -22,7 +22,7 @@ CLIENTS = 3000
 
 def join(port: int, rank: int) -> None:
     """Become one of two, the other of which will find nothing of this library's here."""
-    os.environ |= {"GLOO_SOCKET_IFNAME": "lo", "USE_LIBUV": "0"}  # Debian's torch has no libuv
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     where = f"tcp://127.0.0.1:{port}"
     limit = timedelta(seconds=120)
     dist.init_process_group("gloo", init_method=where, rank=rank, world_size=2, timeout=limit)

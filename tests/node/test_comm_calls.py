@@ -79,7 +79,7 @@ def test_a_fork_is_refused_and_disturbs_nobody(ranks: Run) -> None:
 
 @pytest.mark.parametrize("ours", [0, 1])
 def test_with_a_rank_that_has_torch_alone_the_time_out_counts(ranks: Run, ours: int) -> None:
-    running = ranks(cases.beside_torch, 2, ours, USE_LIBUV="0", GLOO_SOCKET_IFNAME="lo")
+    running = ranks(cases.beside_torch, 2, ours, GLOO_SOCKET_IFNAME="lo")
     other = 1 - ours
     assert running.heard(other) == [
         [ours, other, 6, 5, 5],  # in the order of the wire

@@ -297,22 +297,15 @@ def test_a_log_on_a_full_disk_is_told_once(ranks: Run, small_mnist: Path, tmp_pa
     assert "params_sha256" in values
 
 
-# Debian's torch has no libuv, which torchrun's own stores need: it does without them.
-TORCHRUN = """
-import os, sys
-from torch.distributed.run import main
-os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
-main(sys.argv[1:])
-"""
-
-
 @pytest.mark.skipif(torch.__version__ < "2", reason="its torchrun does not run on Python 3.11")
-def test_ranks_started_by_torchrun_train(start: Start, small_mnist: Path, tmp_path: Path) -> None:
+def test_ranks_started_by_torchrun_train(
+    start: Start, small_mnist: Path, tmp_path: Path, port: int
+) -> None:
     launcher = start(
         [
-            *("-c", TORCHRUN, "--nnodes", "1", "--nproc_per_node", "2"),
-            *("--rdzv_backend", "c10d", "--rdzv_endpoint", str(tmp_path / "meeting")),
-            *("--rdzv_conf", "store_type=file", "-m", "fedtest.ring"),
+            *("-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2"),
+            *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
+            *("--local-addr", "127.0.0.1", "-m", "fedtest.ring"),
             *("--gloo_socket_ifname", "lo", "--data", str(small_mnist)),
             *("--checkpoint-dir", str(tmp_path / "kept")),
         ]

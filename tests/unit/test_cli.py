@@ -323,7 +323,7 @@ def test_what_is_stuck_on_one_engine_keeps_nobody_from_looking_at_the_other(
             return {"0dead": 2}
 
     monkeypatch.setattr(docker_engine, "DockerEngine", Stuck)
-    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda _: Other())
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda *_: Other())
     assert main(["clean", "1gone"]) == ExitCode.INVALID
     told = capsys.readouterr()
     assert "run 0dead: removed 2 hosts and networks" in told.out
@@ -343,7 +343,7 @@ def test_what_is_stuck_on_both_engines_is_told_of_both(
             raise EngineError(f"{self.what} is in use", remedy="Wait.")
 
     monkeypatch.setattr(docker_engine, "DockerEngine", lambda: Stuck("a network"))
-    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda _: Stuck("a directory"))
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda *_: Stuck("a directory"))
     assert main(["clean"]) == ExitCode.INVALID
     told = capsys.readouterr().err
     assert "a network is in use" in told

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 from docker.errors import APIError, DockerException
+from docker.tls import TLSConfig
 
-from fedtest.engine.docker.client import engine_errors
+from fedtest.engine.docker.client import _Client, engine_errors
 from fedtest.engine.docker.endpoint import Endpoint
 from fedtest.engine.docker.reach import reach
 from fedtest.errors import (
@@ -68,3 +69,17 @@ def test_a_configuration_that_the_sdk_cannot_use_is_told_of_with_its_path(
     with pytest.raises(EngineUnavailable, match=f"{tmp_path}/config.json cannot be used") as caught:
         reach(Endpoint("unix:///nonexistent.sock"))
     assert "DOCKER_CONFIG" in caught.value.remedy
+
+
+def test_an_engine_is_known_by_its_own_authority_whatever_the_environment_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.setenv(name, "/etc/ssl/certs/ca-certificates.crt")
+    authority = tmp_path / "ca.pem"
+    authority.touch()
+    tls = TLSConfig(ca_cert=str(authority), verify=True)
+    client = _Client("tcp://127.0.0.1:1", version="1.41", tls=tls)
+    found = client.merge_environment_settings("https://127.0.0.1:1", {}, None, None, None)
+    client.close()
+    assert found["verify"] == str(authority)

@@ -39,7 +39,7 @@ def both(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     monkeypatch.setattr(docker_engine, "DockerEngine", Docker)
-    monkeypatch.setattr(netns_engine, "NetnsEngine", Netns)
+    monkeypatch.setattr(netns_engine, "NetnsEngine", lambda *_: Netns())
     return monkeypatch
 
 
@@ -116,7 +116,7 @@ def test_ctrl_c_while_docker_is_asked_is_no_reason_for_another_engine(
 
 def test_where_there_is_neither_both_reasons_are_said(both: pytest.MonkeyPatch) -> None:
     both.setattr(docker_engine, "DockerEngine", lambda: refuse("no engine", "Start it."))
-    both.setattr(netns_engine, "NetnsEngine", lambda _: refuse("no namespaces", "Allow them."))
+    both.setattr(netns_engine, "NetnsEngine", lambda *_: refuse("no namespaces", "Allow them."))
     with pytest.raises(EngineUnavailable, match=r"no engine\nWithout Docker: no namesp") as caught:
         choose.open_engine("auto")
     assert caught.value.remedy.split("\n  ") == ["Start it.", "Allow them."]
@@ -137,13 +137,13 @@ def test_processes_start_warm_unless_they_are_to_start_cold(
 ) -> None:
     given: list[object] = []
 
-    def opened(starter: object) -> Netns:
-        given.append(starter)
+    def opened(starter: object, python: str | None) -> Netns:
+        given.append((type(starter), python))
         return Netns()
 
     both.setattr(netns_engine, "NetnsEngine", opened)
-    choose.open_engine("netns", warm=warm)
-    assert [type(item) for item in given] == [kind]
+    choose.open_engine("netns", warm=warm, python="/opt/python")
+    assert given == [(kind, "/opt/python")]
 
 
 @pytest.mark.parametrize("url", ["unix:///nonexistent", "tcp://192.0.2.99:2375", "ssh://far"])

@@ -15,7 +15,7 @@ from fedtest.errors import EngineError, ExitCode
 from fedtest.run import supervise
 from fedtest.run.faults import machines
 from fedtest.run.result import Verdict
-from runs import HOSTS, Lab, Recorder, Run
+from runs import HOSTS, Awaited, Lab, Recorder, Run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -224,7 +224,8 @@ def test_a_deadline_that_passes_while_it_is_paused_ends_it_all_the_same(
             f"pause: {{{whom}}}, when: {{process: work, log: tick}}, id: p",
             checks="exit: {process: work}",
             more=", deadline: 2s",
-        )
+        ),
+        Awaited({"work": "tick"}),
     )
     assert run.result.verdict is Verdict.FAILED, run.messages
     assert run.messages == ["work on a: still running after its deadline of 2 s"]

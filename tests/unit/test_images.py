@@ -11,6 +11,7 @@ from fedtest.engine.docker.build import BuildLog
 from fedtest.engine.docker.context import (
     NODE_SIDE,
     SPY,
+    STARTED_WITH,
     directory_context,
     node_context,
     text_context,
@@ -49,13 +50,16 @@ def test_the_node_context_has_the_node_side_and_no_more():
     found = names(node_context())
     assert {"Dockerfile", "fedtest/__init__.py", "fedtest/values.py"} <= set(found)
     assert SPY in found  # What hangs is told of by it.
-    assert all(name == "Dockerfile" or name.split("/")[1] in NODE_SIDE for name in found)
+    assert {f"{STARTED_WITH}/fedtest_tcpstore.{end}" for end in ("py", "pth")} <= set(found)
+    tops = {*(f"fedtest/{part}" for part in NODE_SIDE), STARTED_WITH, "Dockerfile"}
+    assert {"/".join(name.split("/")[:2]) for name in found} == tops
     assert not any("__pycache__" in name for name in found)
 
 
 def test_dockerignore_lets_in_what_the_node_context_has():
     lines = (Path(__file__).parents[2] / ".dockerignore").read_text().splitlines()
-    assert {line for line in lines if line.startswith("!")} == {f"!fedtest/{p}" for p in NODE_SIDE}
+    wanted = {*(f"!fedtest/{part}" for part in NODE_SIDE), f"!{STARTED_WITH}"}
+    assert {line for line in lines if line.startswith("!")} == wanted
 
 
 def test_the_same_content_has_the_same_digest(project):

@@ -14,7 +14,7 @@ import pytest
 from fedtest.engine.fake import FakeEngine
 from fedtest.errors import EngineError
 from fedtest.run.observer import Observer
-from runs import HOSTS, Lab, scenario
+from runs import HOSTS, Awaited, Lab, scenario, until
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 PROGRAM = """
 import socket
 def receive_for_ever(end):
+    print("waiting", flush=True)
     end.recv(1)
 one, two = socket.socketpair()
-print("waiting", flush=True)
 receive_for_ever(two)
 """
 HANGS = scenario(
-    f"{sys.executable} -c {shlex.quote(PROGRAM)}", hosts="a, b", extra=", deadline: 1500ms"
+    f"{sys.executable} -c {shlex.quote(PROGRAM)}", hosts="a, b", extra=", deadline: 100ms"
 )
 
 
@@ -42,7 +42,7 @@ def lab(tmp_path: Path) -> Lab:
 
 
 def test_the_stacks_of_what_hangs_are_saved_and_told_of(lab: Lab) -> None:
-    run = lab.run(HANGS)
+    run = lab.run(HANGS, Awaited({"work": "waiting"}))
     assert run.result.verdict == "failed"
     for host in "ab":
         stacks = run.text(f"hosts/{host}.stacks.txt")
@@ -54,7 +54,7 @@ def test_the_stacks_of_what_hangs_are_saved_and_told_of(lab: Lab) -> None:
 
 
 def test_so_are_sockets_and_the_ends_of_logs(lab: Lab) -> None:
-    run = lab.run(HANGS)
+    run = lab.run(HANGS, Awaited({"work": "waiting"}))
     assert {"hosts/a.overdue.json", "hosts/b.overdue.json", "tails.txt"} <= run.names
     assert "==> work on a, still running <==\nwaiting\n" in run.text("tails.txt")
 
@@ -64,15 +64,16 @@ def test_when_one_fails_it_is_saved_what_the_others_do_at_that_moment(lab: Lab) 
     program = f"""
 import pathlib, time
 def receive_from_the_dead():
+    print("waiting", flush=True)
     while not list(pathlib.Path({str(lab.runs)!r}).glob("2*/hosts/b.failed.txt")):
         time.sleep(0.01)
-print("waiting", flush=True)
 receive_from_the_dead()
 """
     run = lab.run(
         f"{HOSTS}processes:\n"
         f"  peer: {{hosts: [b], run: [{sys.executable}, -c, {json.dumps(program)}]}}\n"
-        '  work: {hosts: [a], run: "sleep 0.3; echo no such device; exit 3"}\n'
+        '  work: {hosts: [a], run: "echo no such device; exit 3", '
+        "after: {process: peer, log: waiting}}\n"
     )
     assert run.result.verdict == "failed"
     assert {item.process: item.status for item in run.result.processes} == {"peer": 0, "work": 3}
@@ -103,7 +104,8 @@ def test_meanwhile_processes_talk_on(lab: Lab) -> None:
                 threading.Event().wait(0.01)
             return super().examine(run, hosts, deadline)
 
-    talks = "sleep 0.3; head -c 5000000 /dev/zero; sleep 0.1"
+    seen = f"ls {lab.runs}/2*/hosts/b.failed.txt"
+    talks = f"head -c 5000000 /dev/zero; until {seen}; do sleep 0.02; done"
     run = lab.run(
         f'{HOSTS}processes:\n  peer: {{hosts: [b], run: "{talks}"}}\n'
         '  work: {hosts: [a], run: "exit 3"}\n',
@@ -142,15 +144,18 @@ def test_a_run_that_fails_only_by_a_check_has_the_ends_of_its_logs(lab: Lab) -> 
 
 
 def test_a_defect_in_looking_closer_is_told_as_one(lab: Lab) -> None:
+    looked = lab.runs / "looked"
+
     class Broken(FakeEngine):
         def examine(
             self, run: RunTag, hosts: Mapping[str, Examination], deadline: float
         ) -> Mapping[str, Examined]:
             if hosts:
+                looked.touch()
                 raise RuntimeError("a bug")
             return {}
 
-    text = f'{HOSTS}processes:\n  peer: {{hosts: [b], run: "sleep 0.5"}}\n'
+    text = f'{HOSTS}processes:\n  peer: {{hosts: [b], run: "{until(looked)}"}}\n'
     run = lab.run(text + '  work: {hosts: [a], run: "exit 3"}\n', Broken())
     assert run.result.exit_code == 4
     assert "RuntimeError: a bug" in run.messages[0]

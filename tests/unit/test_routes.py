@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from fedtest.engine.docker import machine_routes as module
+from fedtest.engine.docker.endpoint import Endpoint
 from fedtest.engine.docker.machine_routes import machine_routes
 from fedtest.engine.routes import Route, collision, routes
 
@@ -54,7 +55,7 @@ def test_a_subnet_collides_with_a_route_to_a_place(destination: str, *, collides
 
 class Client:
     def __init__(self, path: Path, kernel: str = platform.release()) -> None:
-        self.url = f"unix://{path}"
+        self.endpoint = Endpoint(f"unix://{path}")
         self.version = {"KernelVersion": kernel}
 
 
@@ -84,5 +85,5 @@ def test_the_machine_has_our_routes_and_those_of_the_engines_process(proc: Path)
 def test_the_routes_of_another_machine_cannot_be_seen(proc: Path) -> None:
     assert seen(Client(proc / "nobody", kernel="6.6.87-linuxkit")) == []
     elsewhere = Client(proc)
-    elsewhere.url = "tcp://far:2375"
+    elsewhere.endpoint = Endpoint("tcp://far:2375")
     assert seen(elsewhere) == []

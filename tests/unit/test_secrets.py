@@ -20,7 +20,7 @@ from fedtest.run.result import Verdict
 from fedtest.run.secrets import MASK, Secrets
 from fedtest.scenario.load import loads
 from fedtest.scenario.template import fill_secrets
-from runs import Lab
+from runs import Awaited, Lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,7 +140,9 @@ def test_what_is_saved_of_a_process_that_hangs_has_nothing_of_it(lab: Lab) -> No
     hangs = "import time; print('hangs', flush=True); time.sleep(600)"
     length = probe.COMMAND - len(f"{sys.executable} -c {hangs} ") - 4
     words = [sys.executable, "-c", hangs, "x" * length + "${{ secrets.TOKEN }}"]
-    done = lab.run(SCENARIO % (f"{json.dumps(words)}, deadline: 1500ms", ""))
+    done = lab.run(
+        SCENARIO % (f"{json.dumps(words)}, deadline: 100ms", ""), Awaited({"work": "hangs"})
+    )
     assert done.result.verdict is Verdict.FAILED
     stacks = done.text("hosts/a.stacks.txt")
     assert hangs in stacks
@@ -159,7 +161,9 @@ def test_of_what_a_shell_has_split_no_word_is_shown_where_a_command_is_cut(lab: 
     # Room for the first word, and none for the second.
     length = probe.COMMAND - len(f"{sys.executable} -c {hangs}  {first} ") - 2
     run = f'exec {sys.executable} -c "{hangs}" {"x" * length} $TOKEN'
-    done = lab.run(SCENARIO % (f"{json.dumps(run)}, deadline: 1500ms", ""))
+    done = lab.run(
+        SCENARIO % (f"{json.dumps(run)}, deadline: 100ms", ""), Awaited({"work": "hangs"})
+    )
     assert done.result.verdict is Verdict.FAILED
     assert f"x {MASK} ...\n" in done.text("hosts/a.stacks.txt")
     assert first not in everything(lab, done.path)

@@ -9,7 +9,7 @@ import pytest
 from fedtest.engine.fake import FakeEngine
 from fedtest.run import supervise
 from fedtest.run.result import Verdict
-from runs import HOSTS, Lab
+from runs import HOSTS, Awaited, Lab
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +38,7 @@ def service(script: str, checks: str = "", *, client: str = "sleep 0.2", extra: 
 
 
 def test_one_runs_until_the_others_have_ended_and_that_is_no_failure(lab: Lab) -> None:
-    run = lab.run(service(SERVES))
+    run = lab.run(service(SERVES), Awaited({"server": "ready"}))
     assert run.result.verdict is Verdict.PASSED
     assert run.order == ["server started", "client started", "client exited", "server exited"]
     assert "bye\n" in run.text("logs/a.server.log")
@@ -49,7 +49,7 @@ def test_one_runs_until_the_others_have_ended_and_that_is_no_failure(lab: Lab) -
 
 
 def test_one_that_ended_before_has_failed(lab: Lab) -> None:
-    run = lab.run(service("echo out of memory", client="sleep 0.6"))
+    run = lab.run(service("echo out of memory"), Awaited({"server": None}))
     assert run.result.verdict is Verdict.FAILED
     check = next(check for check in run.result.checks if not check.passed)
     assert (check.id, check.found) == ("exit-server", "a: 0")
@@ -59,21 +59,27 @@ def test_one_that_ended_before_has_failed(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("script", "check"),
     [
-        ("sleep 60", "code: 143"),
-        ("sleep 60", "signal: TERM"),
-        ("trap 'exit 5' TERM; while :; do sleep 0.02; done", "code: 5"),
-        ("trap '' TERM; while :; do sleep 0.02; done", "signal: KILL"),
+        ("echo ready; sleep 60", "code: 143"),
+        ("echo ready; sleep 60", "signal: TERM"),
+        ("trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done", "code: 5"),
+        ("trap '' TERM; echo ready; while :; do sleep 0.02; done", "signal: KILL"),
     ],
 )
-def test_an_exit_check_sees_what_comes_of_being_asked(lab: Lab, script: str, check: str) -> None:
-    client = "sleep 0.5"  # So that the server has set its trap.
-    run = lab.run(service(script, f"exit: {{process: server, {check}}}", client=client))
+def test_an_exit_check_sees_what_comes_of_being_asked(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, script: str, check: str
+) -> None:
+    if "KILL" not in check:
+        monkeypatch.setattr(supervise, "_GRACE", 30.0)
+    run = lab.run(
+        service(script, f"exit: {{process: server, {check}}}"), Awaited({"server": "ready"})
+    )
     assert [item.passed for item in run.result.checks] == [True, True]
     assert "exit-server" not in {item.id for item in run.result.checks}
 
 
 def test_everything_is_done_when_those_are_that_end_by_themselves(lab: Lab) -> None:
-    run = lab.run(service("trap '' TERM; while :; do sleep 0.02; done", "done: {within: 20s}"))
+    script = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
+    run = lab.run(service(script, "done: {within: 20s}"), Awaited({"server": "ready"}))
     check = run.result.checks[0]
     assert check.passed
     server, client = run.result.processes

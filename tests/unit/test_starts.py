@@ -15,7 +15,7 @@ from fedtest.run.clockwork import NEVER, Follower
 from fedtest.run.events import Exited
 from fedtest.run.result import Verdict
 from fedtest.run.supervise import Supervisor
-from runs import HOSTS, Lab
+from runs import HOSTS, Awaited, Lab, until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,13 +37,12 @@ def processes(*lines: str, checks: str = "", deadline: str = "30s") -> str:
 
 def test_one_starts_when_another_has_printed_a_line(lab: Lab, tmp_path: Path) -> None:
     soon, over = tmp_path / "soon", tmp_path / "over"
-    wait = f"until [ -e {over} ]; do sleep 0.02; done"
     run = lab.run(
         processes(
             f'client: {{hosts: [b], run: "[ -e {soon} ] && touch {over}", '
             'after: {process: server, log: "^listening"}}',
             'server: {hosts: [a], run: "echo starting; sleep 0.1; '
-            f'touch {soon}; echo listening; {wait}"}}',
+            f'touch {soon}; echo listening; {until(over)}"}}',
         )
     )
     assert run.result.verdict is Verdict.PASSED
@@ -169,9 +168,10 @@ def test_a_deadline_of_its_own_counts_from_its_own_start(lab: Lab) -> None:
     run = lab.run(
         processes(
             'server: {hosts: [a], run: "sleep 0.8; echo listening"}',
-            'client: {hosts: [b], run: "sleep 0.1", deadline: 700ms, '
+            'client: {hosts: [b], run: "true", deadline: 700ms, '
             "after: {process: server, log: listening}}",
-        )
+        ),
+        Awaited({"client": None}),
     )
     assert run.result.verdict is Verdict.PASSED
 

@@ -13,7 +13,7 @@ from fedtest.run import intake, supervise
 from fedtest.run.logs import HEAD, TAIL
 from fedtest.run.observer import Observer
 from fedtest.run.result import Verdict
-from runs import Lab, scenario
+from runs import Awaited, Lab, Looked, scenario, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 def test_a_process_that_overruns_its_deadline_fails_the_run_with_its_last_words(lab: Lab) -> None:
-    run = lab.run(scenario("echo connecting; sleep 60", extra=", deadline: 0.2s"))
+    text = scenario("echo connecting; sleep 60", extra=", deadline: 0.2s")
+    run = lab.run(text, Awaited({"work": "connecting"}))
     assert (run.result.verdict, run.result.exit_code) == (Verdict.FAILED, ExitCode.FAILED)
     (problem,) = run.result.problems
     assert problem.message == "work on a: still running after its deadline of 0.2 s"
@@ -41,7 +42,8 @@ def test_a_process_that_overruns_its_deadline_fails_the_run_with_its_last_words(
 
 
 def test_its_last_words_may_lack_the_end_of_the_line(lab: Lab) -> None:
-    run = lab.run(scenario("printf 'waiting for peer ... '; sleep 60", extra=", deadline: 0.2s"))
+    text = scenario("printf 'waiting for peer ... '; sleep 60", extra=", deadline: 0.2s")
+    run = lab.run(text, Awaited({"work": "... "}))
     assert run.result.problems[0].details == ("waiting for peer ... ",)
 
 
@@ -52,13 +54,16 @@ def test_one_that_printed_nothing_is_said_to_have(lab: Lab) -> None:
 
 def test_a_process_that_ignores_being_asked_is_ended(lab: Lab) -> None:
     script = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
-    run = lab.run(scenario(script, extra=", deadline: 0.3s"))
+    run = lab.run(scenario(script, extra=", deadline: 0.1s"), Awaited({"work": "ready"}))
     assert run.result.processes[0].status == 128 + 9
 
 
-def test_what_a_process_says_when_asked_to_end_is_kept(lab: Lab) -> None:
-    script = "trap 'echo bye; exit 5' TERM; while :; do sleep 0.02; done"
-    run = lab.run(scenario(script, extra=", deadline: 0.3s"))
+def test_what_a_process_says_when_asked_to_end_is_kept(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervise, "_GRACE", 30.0)
+    script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done"
+    run = lab.run(scenario(script, extra=", deadline: 0.1s"), Awaited({"work": "ready"}))
     assert run.result.processes[0].status == 5
     assert "bye" in run.text("logs/a.work.log")
 
@@ -97,7 +102,7 @@ def test_a_short_deadline_that_was_kept_does_not_matter_any_more(lab: Lab) -> No
     text = scenario("true", extra=", deadline: 0.3s").replace(
         "processes: {", "processes: {other: {hosts: [b], run: sleep 0.6}, "
     )
-    assert lab.run(text).result.verdict is Verdict.PASSED
+    assert lab.run(text, Awaited({"work": None})).result.verdict is Verdict.PASSED
 
 
 def test_a_scenario_without_processes_is_over_at_once(lab: Lab) -> None:
@@ -239,38 +244,41 @@ def test_a_process_may_end_before_its_start_is_known(lab: Lab) -> None:
 SOCKETS = 'sockets: {process: work, local: "${{ nics.data.ip }}"}'
 
 
-def test_sockets_are_seen_while_a_process_runs(lab: Lab) -> None:
-    text = scenario("sleep 0.7", SOCKETS).replace("data: {}", "data: {subnet: 192.168.7.0/24}")
+def test_sockets_are_seen_while_a_process_runs(lab: Lab, tmp_path: Path) -> None:
     seen = ("work", "192.168.7.2", 5000, "192.168.7.3", 6000)
-    engine = FakeEngine(Defects(sockets=(seen,)))
+    engine = Looked(tmp_path / "looks", Defects(sockets=(seen,)))
+    text = scenario(engine.wait, SOCKETS).replace("data: {}", "data: {subnet: 192.168.7.0/24}")
     run = lab.run(text, engine)
     assert run.result.checks[0].found == "a: 192.168.7.2"
     assert run.result.verdict is Verdict.PASSED
 
 
-class Blind(FakeEngine):
-    """Looking fails with `error`, or not at all after the first `looks`."""
+class Blind(Looked):
+    """The first look while processes run fails with `error`."""
 
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
+    def __init__(self, path: Path, error: Exception) -> None:
+        super().__init__(path)
+        self.failed = path.with_suffix(".failed")
         self.error = error
         self.looks = 0
 
     def observe(self, run: RunTag, hosts: Iterable[str], deadline: float) -> Mapping[str, Snapshot]:
         self.looks += 1
         if self.looks == 1:
+            self.failed.touch()
             raise self.error
         return super().observe(run, hosts, deadline)
 
 
-def test_a_look_that_the_engine_fails_at_is_done_again(lab: Lab) -> None:
-    engine = Blind(EngineError("busy"))
-    run = lab.run(scenario("sleep 0.9", SOCKETS), engine)
-    assert engine.looks >= 2
+def test_a_look_that_the_engine_fails_at_is_done_again(lab: Lab, tmp_path: Path) -> None:
+    engine = Blind(tmp_path / "looks", EngineError("busy"))
+    run = lab.run(scenario(engine.wait, SOCKETS), engine)
+    assert engine.looks >= 3
     assert run.result.checks[0].found == "a: no socket seen"
 
 
-def test_a_defect_in_looking_is_told_as_one(lab: Lab) -> None:
-    run = lab.run(scenario("sleep 0.5", SOCKETS), Blind(RuntimeError("a bug")))
+def test_a_defect_in_looking_is_told_as_one(lab: Lab, tmp_path: Path) -> None:
+    engine = Blind(tmp_path / "looks", RuntimeError("a bug"))
+    run = lab.run(scenario(until(engine.failed), SOCKETS), engine)
     assert run.result.exit_code is ExitCode.INTERNAL
     assert "RuntimeError: a bug" in run.messages[0]

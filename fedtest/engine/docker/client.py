@@ -83,9 +83,8 @@ class DockerClient:
         try:
             if self._dialler is not None:
                 return SshClient(self._dialler, version=version, timeout=timeout)
-            return docker.APIClient(
-                self.url, version=version, timeout=timeout, tls=_tls(self.endpoint)
-            )
+            tls = _tls(self.endpoint)
+            return _Client(self.url, version=version, timeout=timeout, tls=tls)
         except odd as error:
             raise ConfigurationUnusable(
                 f"Docker's configuration {find_config_file()!s} cannot be used: {error}",
@@ -100,6 +99,19 @@ class DockerClient:
             self._all.clear()
         if self._dialler is not None:
             self._dialler.close()
+
+
+class _Client(docker.APIClient):
+    """The SDK's client, which knows an engine by the authority that it was given for it.
+
+    `requests` would take that of the environment (REQUESTS_CA_BUNDLE, CURL_CA_BUNDLE) instead.
+    """
+
+    def merge_environment_settings(
+        self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
+    ) -> Any:
+        asked = self.verify if verify is None else verify
+        return super().merge_environment_settings(url, proxies, stream, asked, cert)
 
 
 def _tls(endpoint: Endpoint) -> TLSConfig | bool:

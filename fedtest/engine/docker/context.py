@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 NODE_SIDE = ("__init__.py", "values.py", "comm", "probe", "ring")
 """What of fedtest goes into the node image; .dockerignore has the same for `docker build`."""
 
+STARTED_WITH = "images/node"
+"""What the image's Python starts with, in the bundle as in the context."""
+
 SPY = "fedtest/probe/py-spy"
 """Tells the stacks of Python processes; from our own installation, where that is for Linux."""
 
@@ -61,20 +64,28 @@ class Context:
 
 
 def node_context() -> Context:
-    """The context of the node image: its Dockerfile and the node side of fedtest."""
+    """The context of the node image: its Dockerfile, its Python's start, fedtest's node side."""
     return pack(_node_entries(), "Dockerfile")
 
 
 def _node_entries() -> Iterator[tuple[str, Path | bytes]]:
-    yield "Dockerfile", bundle() / "Dockerfile"
+    root = bundle()
+    yield "Dockerfile", root / "Dockerfile"
+    for path in _files(root / STARTED_WITH):
+        yield str(path.relative_to(root)), path
     for part in NODE_SIDE:
-        top = PACKAGE / part
-        for path in [top] if top.is_file() else sorted(top.rglob("*")):
-            if "__pycache__" not in path.parts and path.is_file():
-                yield f"fedtest/{path.relative_to(PACKAGE)}", path
+        for path in _files(PACKAGE / part):
+            yield f"fedtest/{path.relative_to(PACKAGE)}", path
     spy = Path(sysconfig.get_path("scripts")) / "py-spy"
     if sys.platform == "linux" and spy.is_file():
         yield SPY, spy
+
+
+def _files(top: Path) -> Iterator[Path]:
+    """Yield `top`, or the files below it, without what Python compiled."""
+    for path in [top] if top.is_file() else sorted(top.rglob("*")):
+        if "__pycache__" not in path.parts and path.is_file():
+            yield path
 
 
 def text_context(dockerfile: str) -> Context:

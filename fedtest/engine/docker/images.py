@@ -21,7 +21,7 @@ from fedtest.engine.docker.client import engine_errors
 from fedtest.engine.docker.context import directory_context, node_context, text_context
 from fedtest.engine.docker.files import read_file, unstarted
 from fedtest.engine.docker.pull import pull
-from fedtest.engine.docker.superseded import USER, label, note_use, remove_superseded
+from fedtest.engine.docker.superseded import USER, label, note_use, remove_superseded, removed
 from fedtest.errors import ImageError
 from fedtest.locks import lock
 
@@ -102,6 +102,18 @@ def present_node_image(client: DockerClient) -> str | None:
     with node_context() as context:
         tag = _node_tag(context, base) if base else None
     return tag if tag and image_id(client, tag) else None
+
+
+def remove_other_node_images(client: DockerClient) -> list[str]:
+    """Remove all node images but the one that is up to date, as far as nothing is made of them.
+
+    A user's image that was built on one keeps what it needs of it.
+    """
+    newest = present_node_image(client)
+    with engine_errors("looking for node images"):
+        found = client.api.images(name=NODE)
+    tags = [tag for image in found for tag in image.get("RepoTags") or ()]
+    return [tag for tag in tags if tag != newest and removed(client, tag)]
 
 
 def named_image(client: DockerClient, name: str, *, progress: Callable[[str], None]) -> str:

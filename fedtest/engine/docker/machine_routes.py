@@ -24,13 +24,11 @@ def machine_routes(client: DockerClient) -> list[Route]:
 
     Nothing of an engine on another machine, or on a virtual one: those cannot be seen from here.
     """
-    if (
-        not client.url.startswith("unix:")
-        or client.version.get("KernelVersion") != platform.release()
-    ):
+    path = client.endpoint.socket
+    if path is None or client.version.get("KernelVersion") != platform.release():
         return []
     found = []
-    for process in ("self", _listener(client.url.removeprefix("unix://"))):
+    for process in ("self", listener(path)):
         table = _PROC / process / "net/route"
         try:
             found += routes(table.read_text(encoding="ascii"))
@@ -39,7 +37,7 @@ def machine_routes(client: DockerClient) -> list[Route]:
     return list(dict.fromkeys(found))
 
 
-def _listener(path: str) -> str:
+def listener(path: str) -> str:
     """The process that listens at a socket; 0 if it is not of our pid namespace."""
     with socket.socket(socket.AF_UNIX) as end:
         end.settimeout(_PATIENCE)

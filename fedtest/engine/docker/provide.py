@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedtest.engine.base import RunTag
 from fedtest.engine.docker import labels
-from fedtest.engine.docker.images import node_image
+from fedtest.engine.docker.images import node_image, remove_other_node_images
 from fedtest.engine.docker.reach import reach
 from fedtest.engine.docker.volumes import ensure_volume
 from fedtest.engine.owner import Owner
@@ -21,6 +21,12 @@ def node_image_tag(progress: Callable[[str], None]) -> str:
     """The node image's name, built if need be."""
     with closing(reach()) as client:
         return node_image(client, progress=progress, labels=_labels())
+
+
+def remove_superseded_node_images() -> list[str]:
+    """Remove the node images of other versions of fedtest that nothing is made of; their names."""
+    with closing(reach()) as client:
+        return remove_other_node_images(client)
 
 
 def data_volume(name: str, progress: Callable[[str], None]) -> str:

@@ -47,10 +47,11 @@ def remove_superseded(client: DockerClient, spec: BuildSpec, newest: str) -> lis
         found = client.api.images(filters={"label": "=".join(item)})
     tags = [tag for image in found for tag in image.get("RepoTags") or ()]
     old = [tag for tag in tags if tag.startswith(f"{USER}:") and tag != newest and not _lately(tag)]
-    return [tag for tag in old if _removed(client, tag)]
+    return [tag for tag in old if removed(client, tag)]
 
 
-def _removed(client: DockerClient, tag: str) -> bool:
+def removed(client: DockerClient, tag: str) -> bool:
+    """Remove the image of this name; False if a container is made of it."""
     with engine_errors(f"removing the image {tag}"):
         try:
             client.api.remove_image(tag)

@@ -19,6 +19,9 @@ from fedtest.engine.netns import channel, environment, limits, needs, open_files
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
 from fedtest.engine.netns.netlink import link_address
+from fedtest.engine.netns.node.choice import asked_for, choose, told
+from fedtest.engine.netns.node.environment import hold
+from fedtest.engine.netns.node.python import from_text, own
 from fedtest.engine.netns.provide import (
     as_their_owners_see,
     data_directory,
@@ -40,22 +43,30 @@ if TYPE_CHECKING:
     from fedtest.engine.base import Power, RunTag, Sink
     from fedtest.engine.examine import Examination, Examined
     from fedtest.engine.netns.channel import Message
+    from fedtest.engine.netns.node.python import NodePython
     from fedtest.engine.netns.starter import Starter
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import HostPlan, Plan, ProcessPlan
 
+_PYTHON = "python.json"
 _SIGNAL_DEADLINE = 30.0
 _NO_NAMES = "# Names are in /etc/hosts; there is no other server of names.\n"
 
 
 class NetnsEngine(Engine):
-    """Hosts as namespaces. EngineUnavailable if this machine does not allow them."""
+    """Hosts as namespaces. EngineUnavailable if this machine does not allow them.
 
-    def __init__(self, starter: Starter | None = None) -> None:
+    `python`: what hosts are to run; None: as the environment says, or else what is needed.
+    """
+
+    def __init__(self, starter: Starter | None = None, python: str | None = None) -> None:
         open_files.allow_many()
         self._mapped = needs.rights()
         self._base = base()
         self._starter = starter or ColdStarter()
+        self._asked = asked_for(python)
+        self._python = own()
+        self._held = -1
         self._workers = Workers()
         self._pump = Pump()
         self._lock = threading.Lock()
@@ -77,13 +88,16 @@ class NetnsEngine(Engine):
                 if groups
                 else f"by control groups of version {limits.version()}",
                 "processes start": self._starter.way,
+                "hosts run": told(),
             },
         )
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         refuse_what_needs_docker(plan)
         needs.refuse_what_is_missing(plan)
-        self._starter.prepare(plan)
+        self._python = choose(plan, self._asked, progress, plain_users=not self._mapped)
+        self._hold()
+        self._starter.prepare(plan, self._python)
         without = ", ".join(host.name for host in plan.hosts if host.image != ImagePlan())
         if without:
             progress(f"without their image, which is optional, and from this machine: {without}")
@@ -91,8 +105,14 @@ class NetnsEngine(Engine):
         return Prepared(
             images={ImagePlan(): "this machine"},
             data={name: data_directory(name, progress) for name in sets},
-            versions={"this machine": environment.versions()},
+            versions={"this machine": self._python.versions},
         )
+
+    def _hold(self) -> None:
+        """Nobody removes what hosts run while we are here."""
+        held, self._held = self._held, hold(self._python)
+        if held >= 0:
+            os.close(held)
 
     def realise(
         self,
@@ -106,6 +126,7 @@ class NetnsEngine(Engine):
         refuse_what_needs_docker(plan)
         place = RunPlace(run.id)
         self._keeper(place, run)
+        place.write(_PYTHON, self._python.text())
         order = {
             "do": "realise",
             "networks": [{"name": item.name, "mtu": item.mtu} for item in plan.networks],
@@ -149,7 +170,7 @@ class NetnsEngine(Engine):
                 "resolv.conf": resolv_conf(host.dns) or _NO_NAMES,
                 "hostname": f"{host.name}\n",
             },
-            "needed": environment.needed(),
+            "needed": self._python.shown,
             **given(place.path, host, prepared.data),
         }
 
@@ -189,8 +210,11 @@ class NetnsEngine(Engine):
             if state["power"] != "on":
                 what = state["power"] or "not there"
                 raise EngineError(f"starting a process: host {name} is {what}")
+        python = _python(run)
         places = {
-            name: HostPlace(name, _place(run, name).socket, state["pid"], tuple(state["groups"]))
+            name: HostPlace(
+                name, _place(run, name).socket, state["pid"], tuple(state["groups"]), python
+            )
             for name, state in states.items()
         }
         return self._workers.each(
@@ -271,7 +295,7 @@ class NetnsEngine(Engine):
     ) -> Mapping[str, str]:
         end = time.monotonic() + deadline
         place = RunPlace(run.id)
-        env = environment.variables(0)
+        env = environment.variables(0, own())
 
         def change(host: str) -> str:
             what = f"changing {'' if inside else 'the network of '}host {host}"
@@ -299,6 +323,9 @@ class NetnsEngine(Engine):
         self._pump.close()
         # Last: what it loses hold of goes on, and is no loss to who listens no more.
         self._starter.close()
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
     def _states(self, run: RunTag, names: list[str], end: float) -> dict[str, Any]:
         order = {"do": "hosts", "names": names}
@@ -324,6 +351,14 @@ class NetnsEngine(Engine):
         if "error" in told:
             raise EngineError(f"{what}: {told['error']}")
         return told
+
+
+def _python(run: RunTag) -> NodePython:
+    """What the run's hosts run, whoever made them."""
+    try:
+        return from_text((RunPlace(run.id).path / _PYTHON).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return own()
 
 
 def _place(run: RunTag, host: str, which: str = "") -> HostPlace:

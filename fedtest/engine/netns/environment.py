@@ -6,65 +6,61 @@ import grp
 import os
 import pwd
 import sys
-from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import fedtest
 from fedtest.engine.netns.tree import HOME
 from fedtest.engine.netns.usable import PATH
 from fedtest.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from fedtest.engine.netns.node.python import NodePython
 
 _KEPT = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")
 _LIKE_THE_IMAGE = {
     # As in the node image, so that a scenario finds the same.
-    "USE_LIBUV": "0",
     "PYTHONUNBUFFERED": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 _PLAIN = (1000, 1000)
 
 
-@cache
-def needed() -> list[str]:
-    """What of the machine a host must see for this Python environment to work in it."""
-    package = Path(fedtest.__file__).resolve().parent
-    found = {
-        sys.prefix,
-        sys.base_prefix,
-        sys.exec_prefix,
-        str(Path(sys.executable).parent),
-        str(Path(sys.executable).resolve().parent),
-        str(package),
-        # `-m` puts the working directory first; only what was asked for counts.
-        *(path for path in sys.path if path and path != os.getcwd()),
-        *(path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path),
-    }
-    if package.parent.name not in {"site-packages", "dist-packages"}:
-        found.add(str(package.parent))
-    return sorted(path for path in found if os.path.isabs(path) and path != "/")
-
-
-def variables(uid: int) -> dict[str, str]:
-    """A process's environment, before what its scenario says."""
+def variables(uid: int, python: NodePython) -> dict[str, str]:
+    """A process's environment, before what its scenario says. `python`: what the host runs."""
     env = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    package = Path(fedtest.__file__).resolve().parent.parent
-    if package.name not in {"site-packages", "dist-packages"}:
-        paths = [item for item in env.get("PYTHONPATH", "").split(os.pathsep) if item]
-        env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*paths, str(package)]))
+    if not python.own:
+        env.pop("VIRTUAL_ENV", None)
+        env |= {"VIRTUAL_ENV": python.prefix} if python.prefix else {}
+    paths = [item for item in env.get("PYTHONPATH", "").split(os.pathsep) if item]
+    if further := [*paths, *python.path]:
+        env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(further))
     name = {0: "root", _PLAIN[0]: "fedtest"}.get(uid, str(uid))
     return {
         **env,
         **_LIKE_THE_IMAGE,
-        "PATH": PATH,
+        **_torch(python),
+        "PATH": _path(python),
         "HOME": {0: "/root", _PLAIN[0]: HOME}.get(uid, "/tmp"),  # noqa: S108 - the host's own
         "USER": name,
         "LOGNAME": name,
     }
+
+
+def _torch(python: NodePython) -> dict[str, str]:
+    """Return what init_process_group must be told of the torch there.
+
+    Debian's is built without libuv, which is asked for by default. In the node
+    image all stores are seen to (images/node); here nothing is put into torch.
+    """
+    version = python.versions.get("torch", "")
+    return {"USE_LIBUV": "0"} if version.endswith("+debian") else {}
+
+
+def _path(python: NodePython) -> str:
+    """The host's Python comes first, and ours not at all if it is another one."""
+    ours = str(Path(sys.executable).parent)
+    rest = [item for item in PATH.split(os.pathsep) if python.own or item != ours]
+    return os.pathsep.join(dict.fromkeys([python.directory, *rest]))
 
 
 def ids(user: str) -> tuple[int, int, list[int]]:
@@ -90,18 +86,3 @@ def ids(user: str) -> tuple[int, int, list[int]]:
         except KeyError as error:
             raise EngineError(f"no group is called {its_group} on this machine") from error
     return uid, gid, groups
-
-
-def versions() -> Mapping[str, str]:
-    """Of Python and of every package in this environment."""
-    found = dict(filter(None, map(_name_and_version, metadata.distributions())))
-    return {"python": sys.version.split()[0], **dict(sorted(found.items()))}
-
-
-def _name_and_version(item: metadata.Distribution) -> tuple[str, str] | None:
-    """From the head of what it says of itself: to take apart all of it takes 2 ms a package."""
-    # Where these are is the format's, and what stands last is a file by itself.
-    text = next(filter(None, map(item.read_text, ("METADATA", "PKG-INFO", ""))), "")
-    head = text.partition("\n\n")[0]
-    said = dict(line.partition(": ")[::2] for line in head.splitlines() if line[:1] in ("N", "V"))
-    return (said["Name"], said["Version"]) if {"Name", "Version"} <= said.keys() else None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from fedtest.engine.netns import channel
 from fedtest.engine.netns.environment import ids, variables
+from fedtest.engine.netns.node.python import own
 from fedtest.engine.netns.tree import HOME
 from fedtest.errors import DeadlineError, EngineError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from fedtest.engine.base import ProcessKey
     from fedtest.engine.netns.channel import Message
+    from fedtest.engine.netns.node.python import NodePython
     from fedtest.plan import Plan, ProcessPlan
 
 _TRIES = 3
@@ -28,13 +30,15 @@ class HostPlace:
     """Where a host is spoken to, and what who joins it from outside must know.
 
     `pid`: its first process, as the run's keeper counts. `groups`: directories of its
-    control groups, in whose cgroup.procs its processes are.
+    control groups, in whose cgroup.procs its processes are. `python`: what its
+    processes find as `python`.
     """
 
     name: str
     socket: str
     pid: int = 0
     groups: tuple[str, ...] = ()
+    python: NodePython = field(default_factory=own)
 
 
 class Started(NamedTuple):
@@ -64,8 +68,8 @@ class Starter(ABC):
         """How processes start, in words."""
 
     @abstractmethod
-    def prepare(self, plan: Plan) -> None:
-        """Begin with what starting these processes needs; nobody waits for it yet."""
+    def prepare(self, plan: Plan, python: NodePython) -> None:
+        """Begin with what starting these processes by `python` needs; nobody waits for it yet."""
 
     @abstractmethod
     def settle(self, plan: Plan, progress: Callable[[str], None], end: float) -> None:
@@ -85,7 +89,7 @@ class ColdStarter(Starter):
 
     way = "cold"
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: Plan, python: NodePython) -> None:
         pass
 
     def settle(self, plan: Plan, progress: Callable[[str], None], end: float) -> None:
@@ -101,13 +105,15 @@ class ColdStarter(Starter):
         self, host: HostPlace, plan: ProcessPlan, stdout: int, stderr: int, end: float
     ) -> Started:
         """By the host's first process."""
-        return begin(host, order(plan), (stdout, stderr), f"{plan.name} on {plan.host}", end)
+        return begin(
+            host, order(plan, host.python), (stdout, stderr), f"{plan.name} on {plan.host}", end
+        )
 
 
-def order(plan: ProcessPlan) -> Message:
+def order(plan: ProcessPlan, python: NodePython) -> Message:
     """What a host's first process must know to start it."""
     uid, gid, groups = ids(plan.user)
-    env = {**variables(uid), **dict(plan.env)}
+    env = {**variables(uid, python), **dict(plan.env)}
     return command(plan.argv, env, uid=uid, gid=gid, groups=groups)
 
 

@@ -99,6 +99,12 @@ class RunPlace:
             new.write_text(json.dumps(text), encoding="utf-8")
             new.replace(record)
 
+    def write(self, name: str, text: str) -> None:
+        """A file of the run's, whole or as it was."""
+        new = self.path / f"{name}.new"
+        new.write_text(text, encoding="utf-8")
+        new.replace(self.path / name)
+
     def remove(self, end: float) -> int:
         """End the run; how many hosts and networks that were. DeadlineError."""
         going = self.path.with_name(self.path.name + _GOING)

@@ -301,17 +301,36 @@ class Tree:
         for path in sorted(self._contents.needed):
             if not _under(path, hidden) or _under(path, done) or not os.path.exists(path):
                 continue
-            if os.path.isdir(path):
-                os.makedirs(self._new + path, exist_ok=True)
-            else:
-                os.makedirs(os.path.dirname(self._new + path), exist_ok=True)
-                _touch(self._new + path)
-            self._to.bind(path, self._new + path)
-            self._to.read_only(self._new + path)
+            os.makedirs(os.path.dirname(self._new + path), exist_ok=True)
+            self._show(path, mounted=path in closed and not _under(path, _HIDDEN))
             done.append(path)
         for path in closed:
             if not _under(path, _HIDDEN):
                 self._to.read_only(self._new + path)
+
+    def _show(self, path: str, *, mounted: bool = False) -> None:
+        """What the machine has at `path`, also if not everybody may pass to it there.
+
+        `mounted`: a directory is there that everybody may pass.
+        """
+        new = self._new + path
+        if not os.path.isdir(path):
+            _touch(new)
+        else:
+            os.makedirs(new, exist_ok=True)
+            if not os.stat(path).st_mode & 0o001:
+                if not mounted:
+                    self._to.mount("tmpfs", new, NO_DEVICES, "mode=755")
+                for name in sorted(os.listdir(path)):
+                    if not os.path.islink(f"{path}/{name}"):
+                        self._show(f"{path}/{name}")
+                    elif not os.path.lexists(f"{new}/{name}"):
+                        os.symlink(os.readlink(f"{path}/{name}"), f"{new}/{name}")
+                if not mounted:
+                    self._to.read_only(new)
+                return
+        self._to.bind(path, new)
+        self._to.read_only(new)
 
     def _etc(self) -> None:
         for name, text in self._contents.etc.items():

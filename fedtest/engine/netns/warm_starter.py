@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fedtest.engine.base import ProcessKey
 from fedtest.engine.netns import channel, usable
+from fedtest.engine.netns.node.python import own
 from fedtest.engine.netns.starter import ColdStarter, Started, Starter, order, speak
 from fedtest.engine.netns.warm.client import Start, Zygote
 from fedtest.engine.netns.warm.command import Cold, PythonCommand, recognise
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fedtest.engine.netns.channel import Message
+    from fedtest.engine.netns.node.python import NodePython
     from fedtest.engine.netns.starter import HostPlace
     from fedtest.plan import Plan, ProcessPlan
 
@@ -56,15 +58,17 @@ class WarmStarter(Starter):
         self._zygote: Future[Zygote] | None = None
         self._trying: Zygote | None = None
         self._closed = False
+        self._python = own()
         self._preload: tuple[str, ...] = ()
         self._told = False
         self._cold: dict[ProcessKey, str] = {}
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: Plan, python: NodePython) -> None:
         """Begin with the imports, if a process is to find them."""
+        self._python = python
         if not plan.preload or self._zygote is not None:
             return
-        commands = [_command(process) for process in plan.processes]
+        commands = [_command(process, python) for process in plan.processes]
         wanted = [command for command in commands if isinstance(command, PythonCommand)]
         if not wanted:
             return
@@ -117,7 +121,9 @@ class WarmStarter(Starter):
             )
             for name, why in zygote.without.items():
                 progress(f"not imported ahead: {name}: {why}")
-        for line in _grouped((plan, self._why(plan, zygote)) for plan in plan.processes):
+        for line in _grouped(
+            (plan, self._why(plan, self._python, zygote)) for plan in plan.processes
+        ):
             progress(line)
 
     def start(
@@ -129,8 +135,8 @@ class WarmStarter(Starter):
         if self._zygote is None and not self._told:
             return self._without.start(host, plan, stdout, stderr, end)
         zygote = self._ready(end)
-        command = _command(plan)
-        reason = self._why(plan, zygote)
+        command = _command(plan, host.python)
+        reason = self._why(plan, host.python, zygote)
         if not reason and isinstance(zygote, Zygote) and isinstance(command, PythonCommand):
             try:
                 return self._warm(zygote, command, host, plan, files=(stdout, stderr), end=end)
@@ -166,23 +172,25 @@ class WarmStarter(Starter):
             return error.message
 
     @staticmethod
-    def _why(plan: ProcessPlan, zygote: Zygote | str) -> str:
+    def _why(plan: ProcessPlan, python: NodePython, zygote: Zygote | str) -> str:
         """Why a process must start cold, as far as that is known ahead."""
-        command = _command(plan)
+        command = _command(plan, python)
         if isinstance(command, Cold):
             return command.reason
-        return zygote if isinstance(zygote, str) else zygote.why_not(command, _directory(plan))
+        return (
+            zygote if isinstance(zygote, str) else zygote.why_not(command, _directory(plan, python))
+        )
 
     def _warm(
         self, zygote: Zygote, command: PythonCommand, host: HostPlace, plan: ProcessPlan,
         *, files: tuple[int, int], end: float,
     ) -> Started:  # fmt: skip
-        wanted = order(plan)
+        wanted = order(plan, host.python)
         with _entered(host, f"{plan.name} on {plan.host}", end) as place:
             nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 start = Start(
-                    command, _directory(plan), nothing, *files,
+                    command, wanted["directory"], nothing, *files,
                     namespaces=place.namespaces, cgroups=place.groups, rights=place.rights,
                     uid=wanted["uid"], gid=wanted["gid"], groups=tuple(wanted["groups"]),
                     umask=_UMASK, by_map=usable.by_user_namespace(),
@@ -211,13 +219,13 @@ def common(commands: Sequence[PythonCommand]) -> tuple[str, dict[str, str]]:
     return most[0].interpreter, dict(sorted(items))
 
 
-def _command(plan: ProcessPlan) -> PythonCommand | Cold:
-    told = order(plan)
+def _command(plan: ProcessPlan, python: NodePython) -> PythonCommand | Cold:
+    told = order(plan, python)
     return recognise(told["argv"], told["env"], told["directory"])
 
 
-def _directory(plan: ProcessPlan) -> str:
-    return str(order(plan)["directory"])
+def _directory(plan: ProcessPlan, python: NodePython) -> str:
+    return str(order(plan, python)["directory"])
 
 
 @contextlib.contextmanager

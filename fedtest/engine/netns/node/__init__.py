@@ -1,0 +1,1 @@
+"""The Python environment that hosts without Docker run."""
