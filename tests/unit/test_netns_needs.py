@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from fedtest.cli import main
+from fedtest.engine.base import RunTag
 from fedtest.engine.machine import Machine
 from fedtest.engine.netns import limits, needs, usable
 from fedtest.engine.netns.engine import NetnsEngine
+from fedtest.engine.netns.node import choice
+from fedtest.engine.owner import Owner
 from fedtest.errors import EngineUnavailable, ExitCode
 from fedtest.plan import make_plan
 from fedtest.plan_tools import tools
@@ -187,6 +191,25 @@ def test_a_run_is_invalid_before_anything_is_made(
     assert told["verdict"] == problem["verdict"] == "invalid"
     assert problem["message"].endswith("need here: ip, iptables (links), ss (links), tc (links)")
     assert len((problem["message"] + problem["remedy"]).splitlines()) == 1
+
+
+@pytest.mark.usefixtures("bare")
+def test_torch_that_the_python_asked_for_has_not_is_told_with_the_tools(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(usable, "by_user_namespace", lambda: False)
+    modules = replace(choice.own(), modules=frozenset())
+    monkeypatch.setattr(choice, "of", lambda _: modules)
+    wanted = plan(a=", ports_in_use: [1]", more="preload: [torch]\n")
+    engine = NetnsEngine(python="/x/python")
+    try:
+        with pytest.raises(EngineUnavailable) as caught:
+            engine.prepare(wanted, RunTag("x", "two", Owner.me()), told)
+    finally:
+        engine.close()
+    assert "ip, iptables (ports_in_use), ss (ports_in_use), torch in " in caught.value.message
+    assert "--install" in caught.value.remedy.splitlines()[0]
+    assert "-m pip install torch" in caught.value.remedy.splitlines()[1]
 
 
 def test_what_a_plan_does_not_need_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from fedtest.engine.netns import channel, environment, limits, needs, open_files
 from fedtest.engine.netns.keeper import BESIDE, HOSTS
 from fedtest.engine.netns.launch import READY
 from fedtest.engine.netns.netlink import link_address
-from fedtest.engine.netns.node.choice import asked_for, choose, told
+from fedtest.engine.netns.node.choice import asked_for, choose, lacking, told
 from fedtest.engine.netns.node.environment import hold
 from fedtest.engine.netns.node.python import from_text, own
 from fedtest.engine.netns.provide import (
@@ -94,7 +94,7 @@ class NetnsEngine(Engine):
 
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         refuse_what_needs_docker(plan)
-        needs.refuse_what_is_missing(plan)
+        needs.refuse_what_is_missing(plan, lacking(plan, self._asked))
         self._python = choose(plan, self._asked, progress, plain_users=not self._mapped)
         self._hold()
         self._starter.prepare(plan, self._python)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from fedtest.engine.netns.needs import Lack
 from fedtest.engine.netns.node import environment
 from fedtest.engine.netns.node.need import calls_python, needed
 from fedtest.engine.netns.node.python import VARIABLE, of, own, unreachable
 from fedtest.errors import PythonError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fedtest.engine.netns.node.python import NodePython
     from fedtest.plan import Plan
@@ -22,6 +23,19 @@ def asked_for(python: str | None) -> str | None:
     return python or os.environ.get(VARIABLE) or None
 
 
+def lacking(plan: Plan, asked: str | None) -> Iterator[Lack]:
+    """What a plan needs and the Python that was asked for has not. PythonError if it is none."""
+    if asked is None:
+        return  # What our own has not, the node environment has.
+    python = of(asked)
+    if lacks := sorted(needed(plan) - python.modules):
+        yield Lack(
+            f"{' and '.join(lacks)} in {python.executable}",
+            remedy=f"{python.executable} -m pip install {' '.join(lacks)}; or leave out "
+            f"--python and {VARIABLE}: then fedtest provides what is needed.",
+        )
+
+
 def choose(
     plan: Plan, asked: str | None, progress: Callable[[str], None], *, plain_users: bool
 ) -> NodePython:
@@ -29,17 +43,10 @@ def choose(
 
     `plain_users`: hosts' processes have other rights than we. PythonError.
     """
-    wanted = needed(plan)
     if asked is not None:
         python = of(asked)
-        if lacks := sorted(wanted - python.modules):
-            raise PythonError(
-                f"{python.executable} has no {' and no '.join(lacks)}, which this scenario needs",
-                remedy=f"{python.executable} -m pip install {' '.join(lacks)}; or leave out "
-                f"--python and {VARIABLE}: then fedtest provides what is needed.",
-            )
     else:
-        python = own() if wanted <= own().modules else environment.provide(progress)
+        python = own() if needed(plan) <= own().modules else environment.provide(progress)
         if not python.own:
             progress(f"hosts run {python.executable}")
     if plain_users and calls_python(plan) and (closed := unreachable(python)) is not None:
