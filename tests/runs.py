@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 HOSTS = """
 fedtest: 1
 name: small
-deadline: 30s
+deadline: 200s
 networks: {mgmt: {}, data: {}}
 hosts:
   a: {nics: {mgmt: mgmt0, data: eth0}}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TEXT = """
 fedtest: 1
 name: small
-deadline: 30s
+deadline: 200s
 networks: {data: {}}
 hosts:
   a: {nics: {data: eth0}, collect: COLLECT}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SCENARIO = """
 fedtest: 1
 name: small
-deadline: 30s
+deadline: 200s
 networks: {{mgmt: {{}}, data: {{link: {link}}}}}
 hosts:
   a: {{nics: {{mgmt: mgmt0, data: eth0}}{more}}}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -55,6 +56,21 @@ def result(run: Run, number: int = 0) -> dict[str, Any]:
 
 def log(run: Run) -> list[str]:
     return run.text("logs/a.work.log").splitlines()
+
+
+class Healed(Recorder):
+    """Makes a file when a fault has been healed; `loop` prints until then."""
+
+    def __init__(self, path: Path, fault: str) -> None:
+        super().__init__()
+        self.path = path
+        self.loop = f"echo began; until [ -e {path} ]; do echo tick; sleep 0.02; done; exit 4"
+        self._fault = fault
+
+    def stage_progress(self, text: str) -> None:
+        super().stage_progress(text)
+        if text.startswith(f"fault {self._fault} healed"):
+            self.path.touch()
 
 
 KILL = "kill: {process: work}, when: {process: work, log: tick}, id: end"
@@ -119,20 +135,27 @@ def test_what_is_paused_stands_still_and_goes_on(lab: Lab, whom: str) -> None:
 
 
 @pytest.mark.parametrize("whom", ["process: work", "host: a"])
-def test_what_two_faults_pause_stands_still_until_both_are_over(lab: Lab, whom: str) -> None:
+def test_what_two_faults_pause_stands_still_until_both_are_over(
+    lab: Lab, tmp_path: Path, whom: str
+) -> None:
     """What ends the first would end the second, too, which then was never there as asked for."""
+    over = Healed(tmp_path / "over", "long")
     run = lab.run(
         faulted(
             f"pause: {{{whom}}}, when: {{process: work, log: tick}}, until: long.applied, id: short",
-            f"pause: {{{whom}}}, when: short.applied, for: 1s, id: long",
-            "kill: {process: work}, when: long.healed, at: 200ms",
-            checks="{exit: {process: work, signal: KILL}},"
-            "{log: {process: work, match: tick, count: 0, since: short.healed, within: 500ms}},"
-            '{log: {process: work, match: tick, count: ">= 1", since: long.healed, within: 10s}}',
-        )
+            f"pause: {{{whom}}}, when: short.applied, for: 500ms, id: long",
+            checks="exit: {process: work}",
+            run=f"until [ -e {over.path} ]; do date +tick=%s%N; sleep 0.02; done; date +tick=%s%N",
+        ),
+        observer=over,
     )
     assert run.result.verdict is Verdict.PASSED, (run.messages, run.result.checks)
     assert result(run)["found"][-1].startswith("another fault still stops")
+    # By its own clock it did nothing for as long as the longer one was there.
+    ticks = [int(line.partition("=")[2]) / 1e9 for line in log(run)]
+    still = max(later - sooner for sooner, later in pairwise(ticks))
+    long = result(run, 1)
+    assert still >= long["healed"][0] - long["applied"][0] - 0.002  # both are rounded
 
 
 @pytest.mark.parametrize(
@@ -177,13 +200,17 @@ def test_what_is_in_a_paused_host_cannot_be_killed_there(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("whom", ["process: work", "host: a"])
-def test_what_is_restarted_lives_twice_and_its_log_goes_on(lab: Lab, whom: str) -> None:
+def test_what_is_restarted_lives_twice_and_its_log_goes_on(
+    lab: Lab, tmp_path: Path, whom: str
+) -> None:
+    over = Healed(tmp_path / "over", "r")
     run = lab.run(
         faulted(
             f"restart: {{{whom}}}, when: {{process: work, log: tick}}, id: r",
-            "kill: {process: work}, when: r.healed, at: 100ms",
-            checks="{exit: {process: work, signal: KILL}}, {log: {process: work, match: began, count: 2}}",
-        )
+            checks="{exit: {process: work, code: 4}}, {log: {process: work, match: began, count: 2}}",
+            run=over.loop,
+        ),
+        observer=over,
     )
     assert run.result.verdict is Verdict.PASSED, run.messages
     assert len(run.events("started")) == 2
@@ -192,13 +219,15 @@ def test_what_is_restarted_lives_twice_and_its_log_goes_on(lab: Lab, whom: str) 
     assert result(run)["found"][-1] in {"started again", "on again"}
 
 
-def test_a_host_that_was_off_comes_back_with_its_processes(lab: Lab) -> None:
+def test_a_host_that_was_off_comes_back_with_its_processes(lab: Lab, tmp_path: Path) -> None:
+    over = Healed(tmp_path / "over", "off")
     run = lab.run(
         faulted(
             "stop: {host: a}, when: {process: work, log: tick}, for: 200ms, id: off",
-            "kill: {process: work}, when: off.healed, at: 500ms",
-            checks="{exit: {process: work, signal: KILL}}, {log: {process: work, match: began, count: 2}}",
-        )
+            checks="{exit: {process: work, code: 4}}, {log: {process: work, match: began, count: 2}}",
+            run=over.loop,
+        ),
+        observer=over,
     )
     assert run.result.verdict is Verdict.PASSED, run.messages
     assert result(run)["found"] == ["off: a", "on again: a"]
@@ -272,7 +301,7 @@ def test_a_process_that_has_ended_cannot_be_had(lab: Lab, kind: str) -> None:
         f"{kind}: {{process: work}}, when: {{process: work, state: exited}}, id: x",
         checks="exit: {process: work}",
         run="true",
-    ).replace("processes:\n", "processes:\n  long: {hosts: [b], run: sleep 20}\n")
+    ).replace("processes:\n", "processes:\n  long: {hosts: [b], run: sleep 600}\n")
     run = lab.run(text)
     assert invalid(run) == "fault x: was not applied: not running at that moment: work on a"
     assert kinds(run) == ["fault: apply", "fault failed"]
@@ -325,7 +354,7 @@ def test_one_that_never_comes_back_is_overdue_like_any_other(lab: Lab) -> None:
     text = faulted(
         "stop: {host: a}, when: {process: work, log: tick}, for: 1h, id: off",
         checks="exit: {process: work, signal: KILL}",
-    ).replace("deadline: 30s", "deadline: 2s")
+    ).replace("deadline: 200s", "deadline: 2s")
     run = lab.run(text)
     assert run.result.verdict is Verdict.FAILED, run.messages
     assert run.messages == [

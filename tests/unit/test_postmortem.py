@@ -180,7 +180,7 @@ class Blind(FakeEngine):
 
 
 def test_that_it_cannot_be_had_changes_nothing_else(lab: Lab) -> None:
-    run = lab.run(scenario("sleep 60", extra=", deadline: 300ms"), Blind())
+    run = lab.run(scenario("sleep 600", extra=", deadline: 300ms"), Blind())
     assert run.result.verdict == "failed"
     (problem,) = run.result.problems
     assert "still running after its deadline" in problem.message

@@ -41,7 +41,7 @@ def test_the_document_is_generated() -> None:
     [
         (scenario("true", EXIT), Defects(), "passed"),
         (scenario(REPORTS, EXIT), Defects(), "failed"),
-        (scenario("sleep 60", EXIT, extra=", deadline: 200ms"), Defects(), "failed"),
+        (scenario("sleep 600", EXIT, extra=", deadline: 200ms"), Defects(), "failed"),
         (scenario("true"), Defects(realise=EngineUnavailable("gone", remedy="Start.")), "invalid"),
     ],
 )
@@ -61,7 +61,7 @@ def test_a_result_with_faults_and_collected_files_keeps_to_it(
     tmp_path: Path, validator: jsonschema.Draft202012Validator
 ) -> None:
     made = tmp_path / "made"
-    text = scenario(f"echo x > {made}; echo made; sleep 60", "exit: {process: work, signal: KILL}")
+    text = scenario(f"echo x > {made}; echo made; sleep 600", "exit: {process: work, signal: KILL}")
     collected = text.replace("eth0}}", f"eth0}}, collect: [{made}]}}")
     result = Lab(tmp_path / "runs").run(collected + FAULTS).json("result.json")
     assert [len(fault["found"]) for fault in result["faults"]] == [2, 1]

@@ -70,7 +70,7 @@ class TestInterrupted:
             def line(self, key: ProcessKey, stream: str, text: str) -> None:
                 signal.raise_signal(signal.SIGTERM)
 
-        run = lab.run(scenario("echo hello; sleep 60"), observer=Impatient())
+        run = lab.run(scenario("echo hello; sleep 600"), observer=Impatient())
         assert run.result.exit_code is ExitCode.INTERRUPTED
         assert run.text("logs/a.work.log") == "hello\n"
         assert run.result.processes[0].status is None

@@ -53,7 +53,7 @@ class TestFailed:
 
     def test_an_overdue_process_is_worth_less_than_an_invalid_testbed(self, lab: Lab) -> None:
         engine = Gone()
-        run = lab.run(scenario("sleep 60", EXIT, extra=", deadline: 0.1s"), engine)
+        run = lab.run(scenario("sleep 600", EXIT, extra=", deadline: 0.1s"), engine)
         assert run.result.verdict is Verdict.INVALID
         assert len(run.messages) == 3  # The process, and each host that is gone.
 

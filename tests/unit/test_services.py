@@ -59,8 +59,8 @@ def test_one_that_ended_before_has_failed(lab: Lab) -> None:
 @pytest.mark.parametrize(
     ("script", "check"),
     [
-        ("echo ready; sleep 60", "code: 143"),
-        ("echo ready; sleep 60", "signal: TERM"),
+        ("echo ready; sleep 600", "code: 143"),
+        ("echo ready; sleep 600", "signal: TERM"),
         ("trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done", "code: 5"),
         ("trap '' TERM; echo ready; while :; do sleep 0.02; done", "signal: KILL"),
     ],
@@ -89,12 +89,12 @@ def test_everything_is_done_when_those_are_that_end_by_themselves(lab: Lab) -> N
 
 
 def test_one_may_have_a_deadline_all_the_same(lab: Lab) -> None:
-    run = lab.run(service("sleep 60", client="sleep 60", extra=", deadline: 300ms"))
+    run = lab.run(service("sleep 600", client="sleep 600", extra=", deadline: 300ms"))
     assert run.messages == ["server on a: still running after its deadline of 0.3 s"]
 
 
 def test_when_another_is_overdue_a_service_is_not_to_blame(lab: Lab) -> None:
-    text = service("sleep 60", client="sleep 60").replace("deadline: 30s", "deadline: 500ms")
+    text = service("sleep 600", client="sleep 600").replace("deadline: 200s", "deadline: 500ms")
     run = lab.run(text)
     assert run.messages[-1] == "client on b: still running after the scenario's deadline of 0.5 s"
     assert {check.id: check.passed for check in run.result.checks}["exit-server"]

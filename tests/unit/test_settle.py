@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SCENARIO = """
 fedtest: 1
 name: settled
-deadline: 30s
+deadline: 200s
 networks: {left: {}, right: {ipv6: true}}
 hosts:
   a: {nics: {left: {name: eth0, mac: "02:00:00:00:00:01"}}, gateway: r}

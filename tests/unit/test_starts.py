@@ -30,8 +30,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     return Lab(tmp_path)
 
 
-def processes(*lines: str, checks: str = "", deadline: str = "30s") -> str:
-    text = HOSTS.replace("deadline: 30s", f"deadline: {deadline}")
+def processes(*lines: str, checks: str = "", deadline: str = "200s") -> str:
+    text = HOSTS.replace("deadline: 200s", f"deadline: {deadline}")
     return f"{text}processes:\n" + "".join(f"  {line}\n" for line in lines) + f"checks: [{checks}]"
 
 
@@ -139,7 +139,7 @@ def test_what_cannot_happen_any_more_ends_the_run_and_says_whose_it_was(
         processes(
             'server: {hosts: [a], run: "echo no such device; exit 3"}',
             f'client: {{hosts: [b], run: "true", after: {{{condition}}}}}',
-            'other: {hosts: [b], run: "sleep 60"}',
+            'other: {hosts: [b], run: "sleep 600"}',
         )
     )
     assert run.result.verdict is Verdict.FAILED
@@ -180,7 +180,7 @@ def test_one_that_started_late_is_overdue_in_its_time(lab: Lab) -> None:
     run = lab.run(
         processes(
             'server: {hosts: [a], run: "echo listening"}',
-            'client: {hosts: [b], run: "sleep 60", deadline: 300ms, '
+            'client: {hosts: [b], run: "sleep 600", deadline: 300ms, '
             "after: {process: server, state: exited}}",
         )
     )
@@ -190,7 +190,7 @@ def test_one_that_started_late_is_overdue_in_its_time(lab: Lab) -> None:
 def test_the_scenarios_deadline_is_over_for_those_that_wait_too(lab: Lab) -> None:
     run = lab.run(
         processes(
-            'server: {hosts: [a], run: "echo binding; sleep 60"}',
+            'server: {hosts: [a], run: "echo binding; sleep 600"}',
             'client: {hosts: [b], run: "true", after: {process: server, log: listening}}',
             deadline="500ms",
         )

@@ -31,7 +31,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
 
 
 def test_a_process_that_overruns_its_deadline_fails_the_run_with_its_last_words(lab: Lab) -> None:
-    text = scenario("echo connecting; sleep 60", extra=", deadline: 0.2s")
+    text = scenario("echo connecting; sleep 600", extra=", deadline: 0.2s")
     run = lab.run(text, Awaited({"work": "connecting"}))
     assert (run.result.verdict, run.result.exit_code) == (Verdict.FAILED, ExitCode.FAILED)
     (problem,) = run.result.problems
@@ -42,13 +42,13 @@ def test_a_process_that_overruns_its_deadline_fails_the_run_with_its_last_words(
 
 
 def test_its_last_words_may_lack_the_end_of_the_line(lab: Lab) -> None:
-    text = scenario("printf 'waiting for peer ... '; sleep 60", extra=", deadline: 0.2s")
+    text = scenario("printf 'waiting for peer ... '; sleep 600", extra=", deadline: 0.2s")
     run = lab.run(text, Awaited({"work": "... "}))
     assert run.result.problems[0].details == ("waiting for peer ... ",)
 
 
 def test_one_that_printed_nothing_is_said_to_have(lab: Lab) -> None:
-    run = lab.run(scenario("sleep 60", extra=", deadline: 0.1s"))
+    run = lab.run(scenario("sleep 600", extra=", deadline: 0.1s"))
     assert run.result.problems[0].details == ("(it printed nothing)",)
 
 
@@ -78,8 +78,8 @@ def test_a_process_that_never_stops_talking_is_overdue_like_a_silent_one(lab: La
 
 
 def test_the_scenarios_deadline_binds_a_process_with_a_longer_one(lab: Lab) -> None:
-    text = scenario("sleep 60", hosts="a, b", extra=", deadline: 50s")
-    run = lab.run(text.replace("deadline: 30s", "deadline: 0.2s"))
+    text = scenario("sleep 600", hosts="a, b", extra=", deadline: 50s")
+    run = lab.run(text.replace("deadline: 200s", "deadline: 0.2s"))
     assert run.messages == [
         "work on a: still running after the scenario's deadline of 0.2 s",
         "work on b: still running after the scenario's deadline of 0.2 s",
@@ -87,8 +87,8 @@ def test_the_scenarios_deadline_binds_a_process_with_a_longer_one(lab: Lab) -> N
 
 
 def test_when_one_is_overdue_the_others_end_too_but_are_not_blamed(lab: Lab) -> None:
-    text = scenario("sleep 60", extra=", deadline: 0.2s").replace(
-        "processes: {", "processes: {other: {hosts: [b], run: sleep 60}, "
+    text = scenario("sleep 600", extra=", deadline: 0.2s").replace(
+        "processes: {", "processes: {other: {hosts: [b], run: sleep 600}, "
     )
     run = lab.run(text)
     assert run.messages == ["work on a: still running after its deadline of 0.2 s"]
@@ -212,7 +212,7 @@ class LosesSight(FakeEngine):
 
 
 def test_a_process_that_is_lost_makes_the_run_invalid(lab: Lab) -> None:
-    run = lab.run(scenario("sleep 60"), LosesSight())
+    run = lab.run(scenario("sleep 600"), LosesSight())
     assert run.result.exit_code is ExitCode.INVALID
     assert run.messages == ["work on a: the connection broke"]
     assert run.result.processes[0].status is None
