@@ -28,9 +28,11 @@ def print_summary(console: Console, result: Result, *, quiet: bool = False) -> N
     """Print everything, or with `quiet` only what did not hold and the verdict."""
     for problem in result.problems:
         for line in problem.message.splitlines():
-            console.print(Text(printable(line), style=STYLES[problem.verdict]))
+            text = Text(printable(line), style=STYLES[problem.verdict])
+            console.print(text, soft_wrap=not console.is_terminal)
         _indented(console, problem.details, 4)
-        _indented(console, problem.remedy.splitlines(), 2)
+        for line in problem.remedy.splitlines():  # It may be a command, which is copied whole.
+            console.print(Text(printable(f"  {line}")), soft_wrap=True)
     checks = [check for check in result.checks if not (quiet and check.passed)]
     if checks:
         console.print(_table(checks))

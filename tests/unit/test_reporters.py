@@ -190,6 +190,15 @@ def test_quiet_tells_why_a_run_is_invalid_and_what_to_do() -> None:
     ]
 
 
+def test_what_is_missing_and_the_command_that_installs_it_are_a_line_each() -> None:
+    message, remedy = f"missing: {'tool, ' * 60}", f"/very/long{'/path' * 60} -m fedtest"
+    out = io.StringIO()
+    tell(
+        QuietReporter(out), replace(INVALID, problems=(Problem(Verdict.INVALID, message, remedy),))
+    )
+    assert out.getvalue().splitlines()[:2] == [message, f"  {remedy}"]
+
+
 def test_json_is_the_same_as_the_result_file_and_nothing_else(tmp_path: Path) -> None:
     out = io.StringIO()
     run = Lab(tmp_path).run(
