@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pytest
+from node_python import have_hosts_run_it
 
 from fedtest.engine.base import RunTag
 from fedtest.engine.choose import open_engine
@@ -42,6 +43,10 @@ _RESULTS = jsonschema.Draft202012Validator(schema())
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", choices=ENGINES, help="only on this one (default: on both)")
+
+
+def pytest_configure() -> None:
+    have_hosts_run_it()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
+from node_python import need
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -86,8 +86,7 @@ def command(group: str, heartbeat: int, timeout: int) -> str:
 
 @pytest.mark.netns  # the library is the same on every engine
 def test_a_rank_that_is_cut_off_is_named_in_seconds(fedtest: CommandLine) -> None:
-    if fedtest.engine == "netns" and find_spec("torch") is None:
-        pytest.skip("this environment has not the extra `node`")
+    need(fedtest.engine, "torch")
     text = SCENARIO.replace("BEATING", command("beating", 5, 60))
     text = text.replace("SILENT", command("silent", 0, 12))
     done = fedtest("run", fedtest.scenario("comm-cut", text))

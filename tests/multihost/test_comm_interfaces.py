@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
+from node_python import need
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -73,7 +73,6 @@ def scenario() -> str:
 def test_processes_of_a_host_use_two_interfaces_or_several_or_find_their_own(
     fedtest: CommandLine,
 ) -> None:
-    if fedtest.engine == "netns" and find_spec("torch") is None:
-        pytest.skip("this environment has not the extra `node`")
+    need(fedtest.engine, "torch")
     done = fedtest("run", fedtest.scenario("comm-interfaces", scenario()))
     assert done.code == 0, done.out + done.err

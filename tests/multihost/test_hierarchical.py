@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from node_python import missing
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -22,7 +22,7 @@ KILLED = {
 
 # The library is the same on every engine; without Docker it takes less time.
 @pytest.mark.netns
-@pytest.mark.skipif(find_spec("torch") is None, reason="this environment has not the extra `node`")
+@pytest.mark.skipif(bool(missing("torch")), reason=missing("torch"))
 def test_the_heartbeat_notices_a_client_that_is_cut_off(fedtest: CommandLine) -> None:
     """All the rest is as where it dies: the top is told its ids, within as many seconds."""
     text = SHIPPED.read_text(encoding="utf-8")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from node_python import need
 
 from fedtest.engine.netns.engine import NetnsEngine
 from fedtest.plan import make_plan
@@ -117,8 +117,7 @@ print("sum", int(total[0]))
 
 
 def test_gloo_reduces_over_an_interface_with_ipv6_only(fedtest: CommandLine) -> None:
-    if fedtest.engine == "netns" and find_spec("torch") is None:
-        pytest.skip("this environment has not the extra `node`")
+    need(fedtest.engine, "torch")
     text = two(
         "{ipv4: false, ipv6: true}",
         rest=f"""resolve: data

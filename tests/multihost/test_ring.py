@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
+from node_python import missing
 
 if TYPE_CHECKING:
     from conftest import CommandLine
@@ -86,9 +86,7 @@ PAUSED = "pause: {process: trainer, host: server3}\n    for: 20s"
 # The trainer is the same on every engine; without Docker it takes less time.
 pytestmark = [
     pytest.mark.netns,
-    pytest.mark.skipif(
-        find_spec("torchvision") is None, reason="this environment has not the extra `node`"
-    ),
+    pytest.mark.skipif(bool(missing("torchvision")), reason=missing("torchvision")),
 ]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 
 import pytest
 from conftest import CommandLine, left_behind
+from node_python import need
 
 from fedtest.bundle import bundle, shipped_scenarios
 from fedtest.scenario.load import load
@@ -36,11 +36,8 @@ WITHOUT_DOCKER = {
     ],
 )
 def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
-    if fedtest.engine == "netns" and find_spec("torchvision") is None:
-        pytest.skip("this environment has not the extra `node`")
     scenario = load(f"scenarios/{name}.yaml").scenario
-    if fedtest.engine == "netns" and scenario.build and find_spec("fedlab") is None:
-        pytest.skip("this environment has not the dependency group `interop`")
+    need(fedtest.engine, "torch", "torchvision", *(["fedlab"] if scenario.build else []))
     done = fedtest("run", f"scenarios/{name}.yaml")
     assert done.code == 0, done.out + done.err
     result = done.result
@@ -55,8 +52,7 @@ def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
 def test_where_there_is_no_fedlab_the_run_ends_soon_and_says_so(
     fedtest: CommandLine, name: str
 ) -> None:
-    if find_spec("torchvision") is None:
-        pytest.skip("this environment has not the extra `node`")
+    need(fedtest.engine, "torch", "torchvision")
     scenarios = bundle() / "scenarios"
     text = (scenarios / f"{name}.yaml").read_text(encoding="utf-8")
     # From no image; what is beside a script comes before what is installed.

@@ -1,18 +1,18 @@
 """Warm starts with torch. Needs no engine, but an interpreter that has torch.
 
-FEDTEST_TORCH_PYTHON names it; without, it is the one that runs the tests.
+FEDTEST_TORCH_PYTHON names it; without, it is the one that hosts without Docker run.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from node_python import node
 
 from fedtest.engine.netns.warm.client import Start, Zygote
 from fedtest.errors import EngineError
@@ -21,9 +21,7 @@ from warmth import Warmth, environment
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-INTERPRETER = Path(os.environ.get("FEDTEST_TORCH_PYTHON") or Path(sys.executable)).with_name(
-    "python"
-)
+INTERPRETER = Path(os.environ.get("FEDTEST_TORCH_PYTHON") or node().executable).with_name("python")
 IMPORTING = 300.0
 
 pytestmark = pytest.mark.skipif(

@@ -116,7 +116,10 @@ def started(further: str = "") -> subprocess.Popen[str]:
         "print(provide(lambda text: None, sys.argv[1]).executable)"
     )
     return subprocess.Popen(
-        [sys.executable, "-c", code, further], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, further],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
 
 
@@ -237,6 +240,17 @@ def test_what_was_killed_in_the_middle_is_taken_for_nothing(uv: Path, own_cache:
     assert not left.exists()
     (made,) = environment.made()
     assert made.python.modules == {"torch", "torchvision"}
+
+
+def test_who_interrupts_it_leaves_nothing(uv: Path, own_cache: Path) -> None:
+    Path(f"{uv}.hangs").touch()
+    process = started()
+    until(Path(f"{uv}.hanging"))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert list(own_cache.glob("env-*")) == []
+    assert not running(int(Path(f"{uv}.hanging").read_text(encoding="utf-8")))
 
 
 def running(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 from fedtest.engine.netns.needs import Lack
@@ -23,11 +24,17 @@ def asked_for(python: str | None) -> str | None:
     return python or os.environ.get(VARIABLE) or None
 
 
+@cache
+def given(asked: str) -> NodePython:
+    """The one at this path or of this name; of one that fedtest made it is known what it has."""
+    return environment.at(asked) or of(asked)
+
+
 def lacking(plan: Plan, asked: str | None) -> Iterator[Lack]:
     """What a plan needs and the Python that was asked for has not. PythonError if it is none."""
     if asked is None:
         return  # What our own has not, the node environment has.
-    python = of(asked)
+    python = given(asked)
     if lacks := sorted(needed(plan) - python.modules):
         yield Lack(
             f"{' and '.join(lacks)} in {python.executable}",
@@ -44,7 +51,7 @@ def choose(
     `plain_users`: hosts' processes have other rights than we. PythonError.
     """
     if asked is not None:
-        python = of(asked)
+        python = given(asked)
     else:
         python = own() if needed(plan) <= own().modules else environment.provide(progress)
         if not python.own:

@@ -69,6 +69,13 @@ def present(further: str = "") -> NodePython | None:
     return next(iter(_present(further)), None)
 
 
+def at(executable: str) -> NodePython | None:
+    """The one whose interpreter this is, if it is one of these."""
+    place = Path(executable).parent.parent
+    found = _read(place) if place.parent == root() else None
+    return with_place(found.python) if found and found.python.executable == executable else None
+
+
 def provide(progress: Callable[[str], None], further: str = "") -> NodePython:
     """The environment with torch, torchvision and `further` (a file of requirements). PythonError.
 
