@@ -12,6 +12,7 @@ import getpass
 import importlib.util
 import json
 import os
+import re
 import shutil
 import socket
 import sys
@@ -115,7 +116,8 @@ def _engine(machine: Machine) -> tuple[list[str], list[str]]:
     """Return what is missing for an engine, and what else keeps one from answering."""
     if address := machine.env.get("DOCKER_HOST"):
         why = machine.why_no_answer(address)
-        told = f"nobody answers at DOCKER_HOST={address} ({why}): mend or unset it"
+        shown = re.sub(r":[^:/@]*@", ":***@", address)
+        told = f"nobody answers at DOCKER_HOST={shown} ({why}): mend or unset it"
         return [], [told] if why else []
     # A context of their own is theirs to have in order.
     why = "" if machine.context() else machine.why_no_answer(f"unix://{SOCKET}")

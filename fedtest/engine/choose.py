@@ -39,7 +39,7 @@ def open_engine(name: str, *, warm: bool = True, python: str | None = None) -> E
         endpoint = meant()
     except EndpointUnusable as error:
         if name == "auto":
-            error.remedy = f"{error.remedy} {_WITHOUT}"
+            error.remedy = _or_without(error)
         raise
     if name == "docker":
         return _docker()
@@ -47,7 +47,7 @@ def open_engine(name: str, *, warm: bool = True, python: str | None = None) -> E
         engine = _docker()
     except InvalidError as error:
         if endpoint.on_purpose:
-            raise EngineUnavailable(error.message, remedy=f"{error.remedy} {_WITHOUT}") from error
+            raise EngineUnavailable(error.message, remedy=_or_without(error)) from error
         why = error
     else:
         engine.chosen = (
@@ -65,6 +65,10 @@ def open_engine(name: str, *, warm: bool = True, python: str | None = None) -> E
         ) from error
     engine.chosen = f"chosen because {why.message[0].lower()}{why.message[1:]}"
     return engine
+
+
+def _or_without(error: InvalidError) -> str:
+    return " ".join(filter(None, (error.remedy, _WITHOUT)))
 
 
 def docker_is_chosen() -> bool:

@@ -127,6 +127,18 @@ def test_a_context_that_names_no_engine_is_told_with_its_file(home: Home, text: 
         home.meant(DOCKER_CONTEXT="odd")
 
 
+@pytest.mark.parametrize(
+    "url", ["ssh://me:hunter2@lab", "tcp://me:hunter2@lab:2375", "me:hunter2@lab:2375"]
+)
+def test_an_address_with_a_password_is_refused_and_not_repeated(home: Home, url: str) -> None:
+    home.context("open", {"Host": url})
+    for env in ({"DOCKER_HOST": url}, {"DOCKER_CONTEXT": "open"}):
+        with pytest.raises(EndpointUnusable, match=r"\(DOCKER_.*\) has a password in it") as caught:
+            home.meant(**env)
+        assert "hunter2" not in caught.value.message + caught.value.remedy
+        assert caught.value.remedy
+
+
 def test_who_said_so_is_told() -> None:
     assert str(Endpoint("tcp://far:1", "DOCKER_HOST")) == "DOCKER_HOST=tcp://far:1"
     assert Endpoint("tcp://far:1", "DOCKER_HOST").mending == "Mend or unset DOCKER_HOST."

@@ -151,10 +151,8 @@ def test_another_socket_there_is_named_to_its_docker() -> None:
     assert command[-3:] == ["--", "-lab", "docker --host 'unix:///with space' system dial-stdio"]
 
 
-@pytest.mark.parametrize(
-    "url", ["ssh://", "ssh://me@", "ssh://lab:99999", "ssh://lab?x=1", "ssh://me:hunter2@lab"]
-)
-def test_an_odd_address_is_refused_and_no_password_repeated(url: str) -> None:
-    with pytest.raises(EndpointUnusable) as caught:
+@pytest.mark.parametrize("url", ["ssh://", "ssh://me@", "ssh://lab:99999", "ssh://lab?x=1"])
+def test_an_odd_address_is_refused(url: str) -> None:
+    with pytest.raises(EndpointUnusable, match="not an address of ssh://") as caught:
         reach(Endpoint(url, "DOCKER_HOST"))
-    assert "hunter2" not in caught.value.message + caught.value.remedy
+    assert caught.value.remedy == "It is ssh://[user@]host[:port][/socket]."

@@ -101,6 +101,10 @@ def test_the_node_environment_demands_an_engine_alone() -> None:
             Fresh(env={"DOCKER_HOST": "tcp://there:1"}, why="Connection refused"),
             "nobody answers at DOCKER_HOST=tcp://there:1 (Connection refused): mend or unset it",
         ),
+        (
+            Fresh(env={"DOCKER_HOST": "tcp://me:hunter2@there:1"}, why="Connection refused"),
+            "DOCKER_HOST=tcp://me:***@there:1 (",
+        ),
         (Fresh(system="darwin"), "hosts need Linux"),
         (Fresh(version=(3, 10)), "Python 3.11 or later"),
     ],

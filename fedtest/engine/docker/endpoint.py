@@ -54,6 +54,16 @@ class Endpoint:
     context: str = ""
     tls: Tls | None = None
 
+    def __post_init__(self) -> None:
+        """EndpointUnusable for an address that cannot be told to anybody."""
+        place = self.url.rpartition("://")[2].partition("/")[0]
+        if ":" in place.rpartition("@")[0]:
+            whose = f" of the docker context {self.context}" if self.context else ""
+            raise EndpointUnusable(
+                f"the Docker engine's address{whose} ({self.said_by}) has a password in it",
+                remedy="Leave it out: `ssh` uses a key or an agent, and TLS a certificate.",
+            )
+
     def __str__(self) -> str:
         if self.context:
             return f"the docker context {self.context} ({self.said_by}), {self.url}"

@@ -36,6 +36,8 @@ CONNECT = 30
 _UPGRADING = ("/attach", "/start")
 """Ends of the paths after which a connection may be a bare stream."""
 
+_FORM = "It is ssh://[user@]host[:port][/socket]."
+
 _LAST_WORDS = 2.0
 """Seconds in which `ssh` must have ended when its connection has."""
 
@@ -56,17 +58,11 @@ class Remote:
             parts = urlsplit(url)
             port, host = parts.port, parts.hostname
         except ValueError as error:
-            raise EndpointUnusable(f"not an address of ssh://: {error}") from error
-        if parts.password is not None:
             raise EndpointUnusable(
-                "an address of ssh:// has a password in it",
-                remedy="Leave it out: `ssh` uses a key, or an agent.",
-            )
+                f"not an address of ssh://: {url} ({error})", remedy=_FORM
+            ) from error
         if not host or parts.query or parts.fragment:
-            raise EndpointUnusable(
-                f"not an address of ssh://: {url}",
-                remedy="It is ssh://[user@]host[:port][/socket].",
-            )
+            raise EndpointUnusable(f"not an address of ssh://: {url}", remedy=_FORM)
         path = "" if parts.path == "/" else parts.path
         return cls(host, parts.username or "", port, path)
 
@@ -105,15 +101,19 @@ class Dialler:
     def dial(self) -> tuple[socket.socket, subprocess.Popen[bytes]]:
         """A connection, whose other side may turn out to be nobody, and what it is made by."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            process = subprocess.Popen(
-                self._command,
-                stdin=theirs.fileno(),
-                stdout=theirs.fileno(),
-                stderr=self._said,
-                # Ctrl-C is for us: what cleans up needs the connection.
-                start_new_session=True,
-            )
+        try:
+            with theirs:
+                process = subprocess.Popen(
+                    self._command,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
+                    stderr=self._said,
+                    # Ctrl-C is for us: what cleans up needs the connection.
+                    start_new_session=True,
+                )
+        except BaseException:
+            ours.close()
+            raise
         with self._lock:
             self._started = [item for item in self._started if item.poll() is None]
             self._started.append(process)
