@@ -351,7 +351,7 @@ def _engine_ensure(arguments: argparse.Namespace) -> int:
     from fedtest.engine.docker.ensure import ensure
     from fedtest.engine.netns.needs import ensure_tools
 
-    lacking: InvalidError | None = None
+    lacking: InvalidError | None = None  # Without tools of hosts an engine does.
     if arguments.engine != "docker":
         try:
             print(ensure_tools(_note, allowed=arguments.install))
@@ -359,13 +359,13 @@ def _engine_ensure(arguments: argparse.Namespace) -> int:
             if arguments.engine == "netns":
                 raise
             lacking = error
-    if arguments.engine != "netns":
-        print(ensure(_note, install=arguments.install))
-    if lacking and arguments.install:
-        raise lacking
-    if lacking:
-        _complain(lacking)  # With an engine runs go without them.
-    return ExitCode.PASSED
+    try:
+        if arguments.engine != "netns":
+            print(ensure(_note, install=arguments.install))
+    finally:
+        if lacking:
+            _complain(lacking)
+    return ExitCode.INVALID if lacking and arguments.install else ExitCode.PASSED
 
 
 def _data(arguments: argparse.Namespace) -> int:

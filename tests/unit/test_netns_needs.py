@@ -281,6 +281,24 @@ def test_packages_of_missing_tools_are_installed() -> None:
     ]
 
 
+class Meanwhile(Fake):
+    """A machine on which another process installs all after the first look."""
+
+    def which(self, program: str) -> str | None:
+        found = super().which(program)
+        if program == ALL[-1]:
+            self.there.update(ALL)
+        return found
+
+
+@pytest.mark.usefixtures("_private")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_tools_that_came_while_it_waited_for_its_turn_are_not_installed(allowed: bool) -> None:
+    machine = Meanwhile()
+    assert "there already" in needs.ensure_tools(told, allowed=allowed, machine=machine)
+    assert machine.ran == []
+
+
 @pytest.mark.usefixtures("_private")
 @pytest.mark.parametrize(
     ("machine", "allowed", "message", "remedy"),
@@ -289,7 +307,7 @@ def test_packages_of_missing_tools_are_installed() -> None:
         (Fake("dnf", debian=False), True, "only Debian", "First dnf install iproute"),
         (Fake(root=False), True, "iproute2 and iptables takes root", "sudo"),
         (Fake(status=1), True, "it says no", "complains"),
-        (Fake(brings="ip tc ss"), True, "still there is no iptables, ip6tables", ""),
+        (Fake(brings="ip tc ss"), True, "still there is no iptables, ip6tables", "/usr/sbin"),
     ],
 )
 def test_tools_that_cannot_be_had_are_told(
@@ -357,6 +375,22 @@ def test_ensure_is_about_the_engine_that_is_named(
     assert main(words.split()) == code
     assert found == asked
     assert ("there is no tc" in capsys.readouterr().err) is (asked[0] != "engine True")
+
+
+def test_missing_tools_are_told_also_where_no_engine_can_be_had(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fedtest.engine.docker import ensure
+
+    def none(*_: object, **__: object) -> None:
+        raise EngineUnavailable("no engine")
+
+    bent(monkeypatch, lacking)
+    monkeypatch.setattr(ensure, "ensure", none)
+    assert main(["engine", "ensure"]) == ExitCode.INVALID
+    said = capsys.readouterr().err
+    assert "there is no tc" in said
+    assert "no engine" in said
 
 
 def test_tools_are_listed_where_there_is_no_engine(

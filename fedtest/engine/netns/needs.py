@@ -10,7 +10,7 @@ import platform
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedtest.engine.machine import Machine, how_to_install, install, ours
+from fedtest.engine.machine import INSTALL, Machine, how_to_install, install, ours
 from fedtest.engine.netem import has_netem
 from fedtest.engine.netns import limits, usable
 from fedtest.engine.netns.usable import program
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from fedtest.plan import Plan
 
-_PATIENCE = 900.0
+_PATIENCE = 2 * INSTALL + 60.0
+"""Seconds to wait for another process that does the same, in two steps of apt-get."""
+
 _NO_NETEM = "without it no duplicate, reorder, corrupt of links"
 
 
@@ -143,24 +145,27 @@ def ensure_tools(
 ) -> str:
     """Have every tool, installed if need be and `allowed`; what it took. EngineUnavailable."""
     machine = machine or Machine()
+    there = "hosts without Docker: every tool was there already"
     if not _absent(machine):
-        return "hosts without Docker: every tool was there already"
+        return there
     with lock("tools-ensure", "installing tools", _PATIENCE, progress):
-        absent = _absent(machine)  # Another process may have installed them meanwhile.
+        absent = _absent(machine)
+        if not absent:  # Another process has installed them meanwhile.
+            return there
         packages = list(dict.fromkeys(tool.package for tool in absent))
         names = ", ".join(tool.name for tool in absent)
-        if absent and not allowed:
+        if not allowed:
             raise EngineUnavailable(
                 f"this machine has not what hosts without Docker may need: {names}",
                 remedy=command(packages, machine),
             )
-        if absent:
-            install(machine, packages, f"{' and '.join(packages)}", progress)
-            if left := _absent(machine):
-                names = ", ".join(tool.name for tool in left)
-                raise EngineUnavailable(
-                    f"{' and '.join(packages)}: installed, and still there is no {names}"
-                )
+        install(machine, packages, " and ".join(packages), progress)
+        if left := _absent(machine):
+            names = ", ".join(tool.name for tool in left)
+            raise EngineUnavailable(
+                f"{' and '.join(packages)}: installed, and still there is no {names}",
+                remedy=f"Put {names} where programs of root are looked for, as /usr/sbin.",
+            )
     return f"hosts without Docker: installed {' and '.join(packages)}"
 
 
