@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fedtest.run import heartbeat
 from fedtest.run.heartbeat import EVERY, Heartbeat
 from fedtest.run.observer import Observer
-from runs import Lab, scenario
+from runs import Lab, scenario, until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +29,10 @@ def test_it_tells_once_a_minute_however_often_it_is_woken() -> None:
 
 
 class Listener(Observer):
-    """Keeps who was started, and who was told of as running."""
+    """Keeps who was started, and who was told of as running; then the file `path` is there."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.told: list[str] = []
 
     def started(self, key: ProcessKey) -> None:
@@ -42,6 +43,8 @@ class Listener(Observer):
 
     def still_running(self, keys: Sequence[ProcessKey]) -> None:
         self.told.append("running " + ", ".join(key.host for key in keys))
+        if "a hello" in self.told:
+            self.path.touch()
 
     def exited(self, key: ProcessKey, status: int) -> None:
         self.told.append(f"{key.host} exited")
@@ -49,8 +52,9 @@ class Listener(Observer):
 
 def test_an_observer_hears_it_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "EVERY", 0.05)
-    listener = Listener()
-    Lab(tmp_path).run(scenario("echo hello; sleep 0.5"), observer=listener)
-    assert listener.told[:2] == ["a started", "a hello"]
-    assert "running a" in listener.told[2:-1]
+    listener = Listener(tmp_path / "told")
+    script = f"echo hello; {until(listener.path)}"
+    Lab(tmp_path).run(scenario(script), observer=listener)
+    assert listener.told[0] == "a started"
+    assert "running a" in listener.told[listener.told.index("a hello") : -1]
     assert listener.told[-1] == "a exited"
