@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
@@ -32,12 +33,13 @@ from foreground import (  # noqa: F401 - fixtures of each test
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from fedtest.engine.base import Engine
     from fedtest.run.result import Result
 
 ENGINES = ("docker", "netns")
+DEADLINE = 1200.0
+"""Seconds of a test: some make whole runs one after the other, or an image first."""
 _RESULTS = jsonschema.Draft202012Validator(schema())
 
 
@@ -65,6 +67,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left = [item for item in items if not others & {mark.name for mark in item.iter_markers()}]
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
     items[:] = left
+    for item in items:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(DEADLINE))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what the machine has not the means for; see the marker `needs`."""
+    needed = {name for mark in item.iter_markers("needs") for name in mark.args}
+    assert needed <= {"cgroups", "ipv6"}, needed
+    if "ipv6" in needed and not Path("/proc/sys/net/ipv6").is_dir():
+        pytest.skip("this kernel has no IPv6")
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    netns = params.get("engine_name") == "netns" or item.get_closest_marker("netns") is not None
+    if "cgroups" in needed and netns and (why := limits.cannot(limits.CONTROLLERS)):
+        pytest.skip(f"no control groups can be made for hosts here: {why}")
 
 
 @pytest.fixture

@@ -44,6 +44,9 @@ time.sleep(4)  # A busy machine looks at sockets less often.
 """
 
 
+pytestmark = pytest.mark.needs("ipv6")
+
+
 def test_names_traffic_and_checks_are_of_both_families(fedtest: CommandLine) -> None:
     places = ["${{ hosts.b.nics.data.ip }}", "${{ hosts.b.nics.data.ip6 }}"]
     text = two(

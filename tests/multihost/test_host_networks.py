@@ -80,6 +80,7 @@ time.sleep(8)  # A busy machine looks at sockets less often.
 """
 
 
+@pytest.mark.needs("ipv6")
 def test_an_ipv6_network_carries_names_templates_and_checks(fedtest: CommandLine) -> None:
     serve = ["python3", "-c", LISTEN, "${{ nics.data.ip6 }}", "serve"]
     hold = ["python3", "-c", HOLD, "${{ nics.data.ip6 }}"]
@@ -116,6 +117,7 @@ print("sum", int(total[0]))
 """
 
 
+@pytest.mark.needs("ipv6")
 def test_gloo_reduces_over_an_interface_with_ipv6_only(fedtest: CommandLine) -> None:
     need(fedtest.engine, "torch")
     text = two(
@@ -184,6 +186,7 @@ def test_a_host_forwards_between_its_networks_under_its_own_address_or_not(
     assert through[:1] == ["host b through r"]
 
 
+@pytest.mark.needs("ipv6")
 def test_a_host_forwards_ipv6(fedtest: CommandLine) -> None:
     echo = f"{ECHO} -W 2 ${{{{ hosts.b.nics.right.ip6 }}}} > /dev/null && echo there"
     text = routed(rest=process(echo), networks="{ipv4: false, ipv6: true}")
@@ -258,6 +261,7 @@ WHOLE = two(
 )
 
 
+@pytest.mark.needs("ipv6")
 def test_a_host_is_whole_again_after_it_was_switched_off(
     engine: Engine, run: RunTag, tmp_path: Path
 ) -> None:

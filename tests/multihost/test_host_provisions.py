@@ -79,6 +79,7 @@ checks: [%s]
 GREEDY = json.dumps("exec python3 -c 'bytearray(300_000_000)'")
 
 
+@pytest.mark.needs("cgroups")
 def test_who_takes_more_memory_is_killed_and_the_result_says_by_what(fedtest: CommandLine) -> None:
     checks = "{exit: {process: p, code: 0}}"
     text = ONE % (", memory: 64MB", GREEDY, checks)
@@ -98,6 +99,7 @@ def test_without_a_limit_it_is_not(fedtest: CommandLine) -> None:
     assert done.code == 0, done.out + done.err
 
 
+@pytest.mark.needs("cgroups")
 def test_a_tenth_of_a_processor_is_a_tenth_of_one(fedtest: CommandLine) -> None:
     """So little that a process without the limit has more, however busy the machine is."""
     script = (
@@ -117,7 +119,7 @@ def test_a_tenth_of_a_processor_is_a_tenth_of_one(fedtest: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (", cpus: 900", "host a: cpus: "),
+        pytest.param(", cpus: 900", "host a: cpus: ", marks=pytest.mark.needs("cgroups")),
         (", sysctls: {net.ipv4.no_such_thing: 1}", "host a: sysctl net.ipv4.no_such_thing: "),
         (", sysctls: {net.ipv4.tcp_keepalive_time: soon}", "does not take 'soon'"),
         (', files: {/x: {content: "", owner: nosuch}}', "no user is called nosuch"),

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from fedtest.engine.snapshot import Snapshot
     from fedtest.plan import AttachmentPlan, Plan
 
+LIMITED = pytest.mark.needs("cgroups")
 # What the scenario gives host a, what is made of it, and what is said.
 MADE_OTHERWISE = [
     (", names: {b: missing, a: 127.0.1.1}", "names", (), "/etc/hosts is not what it should be"),
-    (", memory: 64MB", "limits", LimitsPlan(), "memory should be 64000000 bytes"),
-    (", cpus: 0.5", "limits", LimitsPlan(), "cpus should be 0.5"),
-    (", pids: 100", "limits", LimitsPlan(), "pids should be 100"),
+    pytest.param(
+        (", memory: 64MB", "limits", LimitsPlan(), "memory should be 64000000 bytes"), marks=LIMITED
+    ),
+    pytest.param((", cpus: 0.5", "limits", LimitsPlan(), "cpus should be 0.5"), marks=LIMITED),
+    pytest.param((", pids: 100", "limits", LimitsPlan(), "pids should be 100"), marks=LIMITED),
     (", sysctls: {net.ipv4.tcp_keepalive_time: 7}", "sysctls", (), "tcp_keepalive_time"),
     (", files: {/srv/x: content}", "files", (), "/srv/x"),
     (", tmpfs: {/scratch: 2MB}", "tmpfs", (), "/scratch"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.netns,
-    pytest.mark.skipif(os.geteuid() != 0, reason="without root there are no control groups"),
+    pytest.mark.needs("cgroups"),
 ]
 
 PROCESSES = """processes: {work: {hosts: [a, b, c], run: sleep 300}}
