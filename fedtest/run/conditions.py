@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fedtest.run.observer import Observer
 
 _DEADLINE = 120.0
-_TRIES = 3
+_TRIES = 6
 """How often a way is measured before it counts as wrong: a busy machine disturbs
 one measurement; what was not applied is wrong in all."""
 
