@@ -17,19 +17,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedtest import __version__
+from fedtest import __version__, cli_machine
+from fedtest.cli_tell import complain, give_up
 from fedtest.errors import (
     ExitCode,
     FedtestError,
     Interrupted,
     InvalidError,
-    ScenarioError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
-    from typing import TextIO
 
     from fedtest.run.observer import Observer
 
@@ -60,16 +59,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _interrupted(heard: list[signal.Signals]) -> int:
     """Whatever it was on its way here: within an import a library makes something else of it."""
-    _complain(Interrupted(f"interrupted by {heard[0].name}"))
+    complain(Interrupted(f"interrupted by {heard[0].name}"))
     return ExitCode.INTERRUPTED
 
 
 def _unexpected(error: BaseException) -> int:
     if isinstance(error, FedtestError):
-        _complain(error)
+        complain(error)
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
-        _complain(Interrupted("interrupted"))
+        complain(Interrupted("interrupted"))
         return ExitCode.INTERRUPTED
     if isinstance(error, OSError) and error.errno in _UNWRITABLE:
         return _unwritten(error)
@@ -78,16 +77,11 @@ def _unexpected(error: BaseException) -> int:
 
 def _unwritten(error: OSError) -> int:
     """Who read our output has gone, which is no defect; or the disk it went to is full."""
-    _give_up(sys.stdout)
+    give_up(sys.stdout)
     if error.errno != errno.ENOSPC:
         return ExitCode.INTERRUPTED
-    _complain(InvalidError(f"the output could not be written: {error.strerror}"))
+    complain(InvalidError(f"the output could not be written: {error.strerror}"))
     return ExitCode.INVALID
-
-
-def _give_up(stream: TextIO) -> None:
-    """Python would still flush it at its end, fail, and exit with 120."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -116,23 +110,13 @@ def _defect(error: BaseException) -> int:
 
     with suppress(OSError):
         traceback.print_exc()
-    _complain(
+    complain(
         FedtestError(
             f"fedtest's own error: {type(error).__name__}: {error}",
             remedy="This is a defect of fedtest; please report it with the traceback above.",
         )
     )
     return ExitCode.INTERNAL
-
-
-def _complain(error: FedtestError) -> None:
-    # The problems of a file begin with where they are, as tools expect it.
-    prefix = "" if isinstance(error, ScenarioError) else "fedtest: "
-    remedy = f"\n  {error.remedy}" if error.remedy else ""
-    try:
-        print(f"{prefix}{error.message}{remedy}", file=sys.stderr)
-    except OSError:  # Nobody can be told, but the exit code still says it.
-        _give_up(sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -170,11 +154,11 @@ def _parser() -> argparse.ArgumentParser:
     validate.add_argument("files", nargs="+", metavar="FILE")
 
     engine = commands.add_parser("engine", help="tell what engine there is")
-    engine.set_defaults(command=_engine)
+    engine.set_defaults(command=cli_machine.engine)
     _engine_option(engine, "which to tell of")
     actions = engine.add_subparsers(metavar="ACTION")
     ensure = actions.add_parser("ensure", help="have what runs need: an engine that answers, tools")
-    ensure.set_defaults(command=_engine_ensure)
+    ensure.set_defaults(command=cli_machine.engine_ensure)
     ensure.add_argument("--engine", choices=["auto", "docker", "netns"], default=argparse.SUPPRESS,
                         help="docker: an installed engine is started; netns: the tools of hosts "
                         "without Docker; auto: both (default)")  # fmt: skip
@@ -182,7 +166,7 @@ def _parser() -> argparse.ArgumentParser:
                         help="install what is missing (as root on Debian or Ubuntu)")  # fmt: skip
 
     data = commands.add_parser("data", help="fetch a data set into the cache")
-    data.set_defaults(command=_data)
+    data.set_defaults(command=cli_machine.data)
     data.add_argument("name", choices=["mnist"])
     data.add_argument("--volume", action="store_true",
                       help="also into the engine's volume, whose name is printed")  # fmt: skip
@@ -191,14 +175,14 @@ def _parser() -> argparse.ArgumentParser:
                                 description="Builds the node image if need be and prints its "
                                 "name; with --engine netns has an environment with torch made, "
                                 "and prints its interpreter's path.")  # fmt: skip
-    image.set_defaults(command=_image)
+    image.set_defaults(command=cli_machine.image)
     image.add_argument("--engine", choices=["docker", "netns"], default="docker",
                        help="whose hosts (default: %(default)s)")  # fmt: skip
     image.add_argument("--requirements", type=Path, metavar="FILE",
                        help="with --engine netns: what else is to be installed")  # fmt: skip
 
     clean = commands.add_parser("clean", help="remove what dead runs left")
-    clean.set_defaults(command=_clean)
+    clean.set_defaults(command=cli_machine.clean)
     _engine_option(clean, "where to look; auto: on both")
     clean.add_argument("--images", action="store_true",
                        help="also remove superseded node images, and the environments with torch "
@@ -297,162 +281,7 @@ def _validate(arguments: argparse.Namespace) -> int:
             scenario = load(scenario_file(file)).scenario
         except UsageError as error:
             code = ExitCode.USAGE
-            _complain(error)
+            complain(error)
         else:
             print(f"{file}: scenario {scenario.name} is valid")
     return code
-
-
-def _engine(arguments: argparse.Namespace) -> int:
-    from fedtest.engine.choose import open_engine
-    from fedtest.errors import EngineUnavailable
-    from fedtest.links.mechanism import mechanism
-
-    try:
-        engine = open_engine(arguments.engine)
-    except EngineUnavailable:
-        _tools(arguments)
-        raise
-    try:
-        info = engine.info()
-    finally:
-        engine.close()
-    known = {True: "yes", False: "no", None: "not known from here"}
-    rows = {
-        "engine": f"{info.kind} {info.version}" + (f", {engine.chosen}" if engine.chosen else ""),
-        "API version": info.api,
-        "interface names": info.naming,
-        "netem": known[info.netem],
-        "links by": "netem, if the kernel has it"
-        if info.netem is None
-        else mechanism(netem=info.netem).value,
-        "kernel": info.kernel,
-        **info.details,
-    }
-    for name, value in rows.items():
-        print(f"{name + ':':<17}{value}")
-    _tools(arguments)
-    return ExitCode.PASSED
-
-
-def _tools(arguments: argparse.Namespace) -> None:
-    """Prints where the tools are that change hosts' networks, and what goes without which."""
-    if arguments.engine == "docker":
-        print(f"{'tools:':<17}those of the node image; of this machine none is needed")
-        return
-    from fedtest.engine.netns.needs import rows
-
-    print("tools of hosts without Docker:")
-    for name, value in rows():
-        print(f"  {name + ':':<16}{value}")
-
-
-def _engine_ensure(arguments: argparse.Namespace) -> int:
-    from fedtest.engine.docker.ensure import ensure
-    from fedtest.engine.netns.needs import ensure_tools
-
-    lacking: InvalidError | None = None  # Without tools of hosts an engine does.
-    if arguments.engine != "docker":
-        try:
-            print(ensure_tools(_note, allowed=arguments.install))
-        except InvalidError as error:
-            if arguments.engine == "netns":
-                raise
-            lacking = error
-    try:
-        if arguments.engine != "netns":
-            print(ensure(_note, install=arguments.install))
-    finally:
-        if lacking:
-            _complain(lacking)
-    return ExitCode.INVALID if lacking and arguments.install else ExitCode.PASSED
-
-
-def _data(arguments: argparse.Namespace) -> int:
-    from fedtest.data.mnist import provision
-
-    if not arguments.volume:
-        print(provision(_note).root)
-        return ExitCode.PASSED
-    from fedtest.engine.docker.provide import data_volume
-
-    print(data_volume(arguments.name, _note))
-    return ExitCode.PASSED
-
-
-def _image(arguments: argparse.Namespace) -> int:
-    from fedtest.errors import UsageError
-
-    file: Path | None = arguments.requirements
-    if arguments.engine == "docker":
-        from fedtest.engine.docker.provide import node_image_tag
-
-        if file is not None:
-            raise UsageError(
-                "--requirements is for --engine netns",
-                remedy="With Docker a scenario's `build:` says what an image has.",
-            )
-        print(node_image_tag(_note))
-        return ExitCode.PASSED
-    from fedtest.engine.netns.node.environment import provide
-
-    try:
-        further = "" if file is None else file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {file}: {error}") from error
-    print(provide(_note, further).executable)
-    return ExitCode.PASSED
-
-
-def _clean(arguments: argparse.Namespace) -> int:
-    from fedtest.engine.unused import remove_images
-    from fedtest.errors import InvalidError, UsageError
-
-    if odd := [name for name in arguments.runs if not name.isalnum()]:
-        raise UsageError(
-            f"not a run's id: {odd[0]!r}",
-            remedy="The name of a run's directory ends with it: runs/<time>-<scenario>-<id>.",
-        )
-    removed: dict[str, int] = {}
-    stuck: list[InvalidError] = []
-    for name in ("docker", "netns") if arguments.engine == "auto" else (arguments.engine,):
-        try:
-            _clean_one(name, arguments, removed)
-        except InvalidError as error:  # What is stuck there is in nobody's way elsewhere.
-            stuck.append(error)
-    images = remove_images(arguments.engine, _note, stuck.append) if arguments.images else []
-    for item in images:
-        print(f"removed {item}")
-    for run_id, count in removed.items():
-        print(f"run {run_id}: removed {count} hosts and networks")
-    for first in stuck[:-1]:
-        _complain(first)
-    if stuck:
-        raise stuck[-1]
-    if not removed and not images:
-        print("nothing to remove")
-    return ExitCode.PASSED
-
-
-def _clean_one(name: str, arguments: argparse.Namespace, removed: dict[str, int]) -> None:
-    from fedtest.engine.choose import docker_is_chosen, open_engine
-    from fedtest.errors import EngineUnavailable
-
-    try:
-        engine = open_engine(name)
-    except EngineUnavailable as error:
-        if arguments.engine != "auto" or (name == "docker" and docker_is_chosen()):
-            raise
-        _note(f"not looked at: {error.message}")
-        return
-    try:
-        for run_id in arguments.runs:
-            removed[run_id] = removed.get(run_id, 0) + engine.destroy(run_id, 120.0)
-        for run_id, count in engine.sweep(120.0).items():
-            removed[run_id] = removed.get(run_id, 0) + count
-    finally:
-        engine.close()
-
-
-def _note(text: str) -> None:
-    print(text, file=sys.stderr)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import fedtest
-from fedtest import cli
+from fedtest import cli_machine
 from fedtest.cli import main
 from fedtest.engine.docker import engine as docker_engine
 from fedtest.engine.fake import FakeEngine
@@ -298,7 +298,7 @@ def test_our_own_error_is_told_as_one(
     def fail(_: object) -> int:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(cli, "_clean", fail)
+    monkeypatch.setattr(cli_machine, "clean", fail)
     assert main(["clean"]) == ExitCode.INTERNAL
     assert "fedtest's own error: ZeroDivisionError: oops" in capsys.readouterr().err
 
@@ -378,7 +378,7 @@ def test_ctrl_c_before_a_run_is_interrupted(
     def interrupt(_: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "_clean", interrupt)
+    monkeypatch.setattr(cli_machine, "clean", interrupt)
     assert main(["clean"]) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "fedtest: interrupted\n"
 

@@ -130,8 +130,12 @@ def test_what_is_below_does_not_import_what_is_above(below: str) -> None:
 
 
 def test_nobody_imports_the_command_line() -> None:
-    importers = [name for name in FILES if offences(name, ("fedtest.cli",), types=True)]
-    assert importers == ["fedtest.__main__"]
+    for of, wanted in {
+        "fedtest.cli": ["fedtest.__main__"],
+        "fedtest.cli_machine": ["fedtest.cli"],
+        "fedtest.cli_tell": ["fedtest.cli", "fedtest.cli_machine"],
+    }.items():
+        assert [name for name in FILES if offences(name, (of,), types=True)] == wanted
 
 
 def test_only_the_docker_engine_imports_docker() -> None:
@@ -139,10 +143,12 @@ def test_only_the_docker_engine_imports_docker() -> None:
     assert all(under(name, ("fedtest.engine.docker",)) for name in importers), importers
 
 
-def test_the_command_line_imports_what_a_command_needs_only_in_the_command() -> None:
+@pytest.mark.parametrize("module", ["fedtest.cli", "fedtest.cli_machine", "fedtest.cli_tell"])
+def test_the_command_line_imports_what_a_command_needs_only_in_the_command(module: str) -> None:
     early = {
         item.name
-        for item in imports(FILES["fedtest.cli"])
+        for item in imports(FILES[module])
         if under(item.name, ("fedtest",)) and not item.late and not item.typed
     }
-    assert {name.rpartition(".")[0] for name in early} <= {"", "fedtest", "fedtest.errors"}
+    light = {"", "fedtest", "fedtest.errors", "fedtest.cli_tell"}
+    assert {name.rpartition(".")[0] for name in early} <= light
