@@ -41,9 +41,9 @@ class PairLink(Part):
         description="How long a packet is on its way, at most 2s: within 5 % (the median; where a "
         "machine is busy, some are later). Measured as a round trip, which may take 1 ms more, "
         "because programs are to be woken. Without netem `ping` does not show the way back: it "
-        "asks the kernel when a packet came, which is before the delay. `ping -U` shows what "
-        "programs see; and of more than 65536 packets that wait in a host for the same delay the "
-        "rest is lost.",
+        "asks the kernel when a packet came, which is before the delay. `ping -U` and `python -m "
+        "fedtest.probe.echo` show what programs see. Of more than 65536 packets that wait in a "
+        "host for the same delay the rest is lost.",
     )
     jitter: Delay | None = Field(
         default=None,

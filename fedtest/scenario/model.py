@@ -82,8 +82,8 @@ class Scenario(Part):
     image_optional: bool = Field(
         default=False,
         description="Where hosts are from no image (`--engine netns`), the run goes without it "
-        "and is not refused; what it brings must then be in the environment that runs fedtest. "
-        "Beside `image` or `build`.",
+        "and is not refused; what it brings must then be in the Python that hosts run "
+        "(`--python`). Beside `image` or `build`.",
     )
     networks: dict[NetworkName, Network] = Field(
         min_length=1, max_length=MOST, description="The networks: name -> network."
