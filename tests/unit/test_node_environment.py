@@ -33,6 +33,7 @@ if words[0] == "venv":
     command = [words[words.index("--python") + 1], "-I", "-m", "venv", "--without-pip", words[-1]]
     sys.exit(subprocess.call(command))
 place = Path(words[words.index("--python") + 1]).parent.parent
+assert list(place.iterdir()) and Path(os.environ["TMPDIR"]).parent == place
 with open({log!r}, "a") as file:
     file.write(" ".join(words[4:]) + "\\n")
 if os.path.exists({log!r} + ".fails"):
@@ -164,7 +165,10 @@ def test_where_that_index_does_not_answer_it_is_said_how_big_it_gets_before_it_b
     (why, size) = said[1:3]
     assert "http://127.0.0.1:9/whl/cpu, cannot be used: [Errno 111] Connection refused" in why
     assert "from PyPI: about 5.5 GB on x86_64" in size
-    assert environment.made()[0].source == "PyPI"
+    (made,) = environment.made()
+    assert made.source == "PyPI"
+    # What an installer unpacks lies on the same disk, and does not stay.
+    assert not (made.place / install.SCRATCH).exists()
 
 
 def test_an_index_that_has_nothing_for_this_python_is_no_dead_end(

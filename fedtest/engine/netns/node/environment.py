@@ -36,7 +36,7 @@ _MARK = "fedtest-node.json"
 _LOCK = "node-environment"
 _PATIENCE = 3900.0
 _SIZE = "5.5 GB on x86_64"
-_ROOM = 6_000_000_000
+_ROOM = 6_000_000_000 if platform.machine() == "x86_64" else 2_000_000_000
 _REMEDY = (
     "Mend that, or name an environment that has torch and torchvision: --python PATH; or use "
     "Docker: --engine docker."

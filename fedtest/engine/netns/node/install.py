@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 REQUIREMENTS = ("torch>=2.2", "torchvision>=0.17")
+SCRATCH = ".scratch"
 _LONGEST = 3600.0
 _LAST = 5
 _SILENCE = 15.0
@@ -56,6 +57,7 @@ def install(
         # Ours installs into it: that takes less time, and some systems have no other for it.
         here = [sys.executable, "-I", "-m", "venv", *(["--without-pip"] if _has_pip() else [])]
     _run([*here, str(place)], place, _environment(place), progress)
+    (place / SCRATCH).mkdir()
     _run(
         [*_installer(tool, python, index), *REQUIREMENTS],
         place,
@@ -69,6 +71,7 @@ def install(
             [*_installer(tool, python, None), "-r", str(file)], place, _environment(place), progress
         )
     _run([python, "-s", "-c", "import torch, torchvision"], place, _environment(place), progress)
+    shutil.rmtree(place / SCRATCH)
     return python
 
 
@@ -90,6 +93,9 @@ def _has_pip() -> bool:
 def _environment(place: Path, index: str | None = None) -> Mapping[str, str]:
     env = {name: value for name, value in os.environ.items() if name not in _MISLEADING}
     env["VIRTUAL_ENV"] = str(place)
+    # Gigabytes are unpacked there, and /tmp is memory on many systems.
+    if (place / SCRATCH).is_dir():
+        env["TMPDIR"] = str(place / SCRATCH)
     if index is not None:  # and no other: elsewhere a newer one may be larger by far
         env["PIP_EXTRA_INDEX_URL"] = index
         for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL"):
