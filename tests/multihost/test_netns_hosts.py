@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from node_python import node
 
 import plain_user
 from engine_contract import DEADLINE, HOSTS, Listener, shell, two_networks
@@ -77,13 +78,14 @@ def test_a_host_has_its_own_files_where_the_scenario_writes_and_no_others(
     assert said(engine, run, "ps -e -o pid= | wc -l; hostname; id -u").split()[1:] == ["a", "1000"]
 
 
-def test_the_users_python_works_and_is_the_one_that_runs_fedtest(
+def test_the_users_python_works_and_is_the_one_that_runs_fedtest_or_was_asked_for(
     engine: Engine, run: RunTag
 ) -> None:
     up(engine, run)
-    script = "python3 -c 'import sys, pydantic, fedtest; print(sys.executable, fedtest.__file__)'"
+    more = "pydantic, " if node().own else ""
+    script = f"python3 -c 'import sys, {more}fedtest; print(sys.executable, fedtest.__file__)'"
     executable, package = said(engine, run, script).split()
-    assert Path(executable).parent == Path(sys.executable).parent
+    assert Path(executable).parent == Path(node().executable).parent
     assert Path(package).is_file()
 
 
