@@ -106,7 +106,9 @@ def test_nobody_waits_for_the_verdict_of_a_heartbeat_that_is_closed() -> None:
         mine, _ = server.accept()
     beating = Heartbeat({1: mine}, 60.0, lambda *_: None)
     found: list[str | None] = []
-    waiting = threading.Thread(target=lambda: found.append(beating.verdict(1, DEADLINE)))
+    waiting = threading.Thread(
+        daemon=True, target=lambda: found.append(beating.verdict(1, DEADLINE))
+    )
     with theirs:
         waiting.start()
         beating.close()

@@ -122,7 +122,7 @@ def test_ranks_that_share_a_directory_download_once(
 
     monkeypatch.setattr(data, "MNIST", download)
     monkeypatch.setattr(data, "print", say, raising=False)
-    ranks = [threading.Thread(target=data.provide, args=(shared,)) for _ in range(4)]
+    ranks = [threading.Thread(daemon=True, target=data.provide, args=(shared,)) for _ in range(4)]
     for rank in ranks:
         rank.start()
     for rank in ranks:
