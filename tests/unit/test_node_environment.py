@@ -35,7 +35,8 @@ if words[0] == "venv":
 place = Path(words[words.index("--python") + 1]).parent.parent
 assert list(place.iterdir()) and Path(os.environ["TMPDIR"]).parent == place
 with open({log!r}, "a") as file:
-    file.write(" ".join(words[4:]) + "\\n")
+    index = os.environ.get("UV_DEFAULT_INDEX")
+    file.write((f"from {{index}} " if index else "") + " ".join(words[4:]) + "\\n")
 if os.path.exists({log!r} + ".fails"):
     print("No solution found\\nthe disk is full")
     sys.exit(2)
@@ -188,9 +189,23 @@ def test_an_index_that_has_nothing_for_this_python_is_no_dead_end(
 
     environment.provide(note)
     first, second = uv.read_text(encoding="utf-8").splitlines()
-    assert first.startswith(f"--default-index {wheels} torch")
+    assert first.startswith(f"from {wheels} torch")
     assert second.startswith("torch")
     assert f"uv, from {wheels}: No solution found\nthe disk is full" in said
+
+
+def test_a_password_in_the_address_of_an_index_is_for_the_installer_alone(
+    uv: Path, wheels: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index, "why_not", lambda _: "")
+    monkeypatch.setattr(install, "tools", lambda: ["uv"])
+    monkeypatch.setenv(index.VARIABLE, wheels.replace("://", "://me:secret@"))
+    said: list[str] = []
+    environment.provide(said.append)
+    assert uv.read_text(encoding="utf-8").startswith("from http://me:secret@127.0.0.1:")
+    (made,) = environment.made()
+    assert made.source == wheels.replace("://", "://***@")
+    assert "secret" not in "".join(said)
 
 
 def test_where_none_can_be_had_the_installers_last_words_are_told(

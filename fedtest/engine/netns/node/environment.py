@@ -107,10 +107,17 @@ def remove(progress: Callable[[str], None]) -> list[Made]:
     with lock(_LOCK, "removing node environments", _PATIENCE, progress):
         for path in _places():
             found = _read(path)
-            if not _unmarked(path):
-                progress(f"left alone, a run uses it: {path}")
-                continue
-            shutil.rmtree(path, ignore_errors=True)
+            try:
+                if not _unmarked(path):
+                    progress(f"left alone, a run uses it: {path}")
+                    continue
+                shutil.rmtree(path)
+            except OSError as error:
+                raise PythonError(
+                    f"{path} cannot be removed: {error.strerror}",
+                    remedy="Something in it belongs to another user, who can remove it; so can "
+                    "root, with this same XDG_CACHE_HOME.",
+                ) from error
             if found is not None:
                 removed.append(found)
     return removed
@@ -170,7 +177,7 @@ def _make(further: str, progress: Callable[[str], None]) -> NodePython:
     progress("making the node environment, of torch and torchvision for hosts without Docker")
     why = index.why_not(wheels)
     if why:
-        progress(f"the index of CPU wheels, {wheels}, cannot be used: {why}")
+        progress(f"the index of CPU wheels, {index.shown(wheels)}, cannot be used: {why}")
     for source in ([] if why else [wheels]) + [PYPI]:
         if source == PYPI:
             progress(
@@ -180,12 +187,14 @@ def _make(further: str, progress: Callable[[str], None]) -> NodePython:
                 said.append(f"{root()} has {free / 1e9:.1f} GB free, and {_SIZE} is needed")
                 break
         else:
-            progress(f"torch and torchvision come from {wheels}, for CPUs alone: about 1 GB")
+            progress(
+                f"torch and torchvision come from {index.shown(wheels)}, for CPUs alone: about 1 GB"
+            )
         for tool in install.tools():
             try:
                 return _attempt(tool, source, further, progress)
             except install.Failed as error:
-                said.append(f"{tool}, from {source}: {error}")
+                said.append(f"{tool}, from {index.shown(source)}: {error}")
                 progress(said[-1])
     raise PythonError(
         "the node environment, with torch for hosts without Docker, could not be made.\n"
@@ -207,7 +216,7 @@ def _attempt(tool: str, source: str, further: str, progress: Callable[[str], Non
         # Its own side is another directory for each fedtest.
         plain = replace(python, path=())
         size = install.size(place)
-        told = {"key": key, "source": source, "size": size, "python": plain.text()}
+        told = {"key": key, "source": index.shown(source), "size": size, "python": plain.text()}
         new = place / f"{_MARK}.new"
         new.write_text(json.dumps(told, indent=1), encoding="utf-8")
         new.replace(place / _MARK)

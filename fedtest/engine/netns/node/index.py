@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import threading
 import urllib.error
@@ -16,6 +17,11 @@ _PATIENCE = 6.0
 def cpu_index() -> str:
     """The index of wheels of torch without CUDA."""
     return (os.environ.get(VARIABLE) or CPU_INDEX).rstrip("/")
+
+
+def shown(index: str) -> str:
+    """Return the address without the user and password that may stand in it."""
+    return re.sub(r"(?<=://)[^/@]*@", "***@", index)
 
 
 def why_not(index: str, patience: float = _PATIENCE) -> str:

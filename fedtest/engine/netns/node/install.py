@@ -59,7 +59,7 @@ def install(
     _run([*here, str(place)], place, _environment(place), progress)
     (place / SCRATCH).mkdir()
     _run(
-        [*_installer(tool, python, index), *REQUIREMENTS],
+        [*_installer(tool, python), *REQUIREMENTS],
         place,
         _environment(place, index),
         progress,
@@ -67,23 +67,19 @@ def install(
     if further.strip():
         file = place / "requirements.txt"
         file.write_text(further, encoding="utf-8")
-        _run(
-            [*_installer(tool, python, None), "-r", str(file)], place, _environment(place), progress
-        )
+        _run([*_installer(tool, python), "-r", str(file)], place, _environment(place), progress)
     _run([python, "-s", "-c", "import torch, torchvision"], place, _environment(place), progress)
     shutil.rmtree(place / SCRATCH)
     return python
 
 
-def _installer(tool: str, python: str, index: str | None) -> list[str]:
+def _installer(tool: str, python: str) -> list[str]:
     if tool == "uv":
-        where = ["--default-index", index] if index else []
-        return [str(shutil.which("uv")), "pip", "install", "--python", python, *where]
-    where = ["--index-url", index] if index else []
+        return [str(shutil.which("uv")), "pip", "install", "--python", python]
     quiet = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
     if _has_pip():
-        return [sys.executable, "-m", "pip", "--python", python, "install", *quiet, *where]
-    return [python, "-m", "pip", "install", *quiet, *where]
+        return [sys.executable, "-m", "pip", "--python", python, "install", *quiet]
+    return [python, "-m", "pip", "install", *quiet]
 
 
 def _has_pip() -> bool:
@@ -97,7 +93,8 @@ def _environment(place: Path, index: str | None = None) -> Mapping[str, str]:
     if (place / SCRATCH).is_dir():
         env["TMPDIR"] = str(place / SCRATCH)
     if index is not None:  # and no other: elsewhere a newer one may be larger by far
-        env["PIP_EXTRA_INDEX_URL"] = index
+        # Not on the command line: its address may have a password in it, and others see that.
+        env |= {"PIP_INDEX_URL": index, "PIP_EXTRA_INDEX_URL": index, "UV_DEFAULT_INDEX": index}
         for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL"):
             env.pop(name, None)
     return env
