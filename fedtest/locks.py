@@ -80,3 +80,16 @@ def own_directory() -> Path:
             remedy=f"Remove it, or set XDG_RUNTIME_DIR to a directory of yours: {path}",
         )
     return path
+
+
+def share(descriptor: int) -> None:
+    """Hold an open file's lock together with others who share it, until the file is closed."""
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+
+def take(descriptor: int) -> None:
+    """Hold an open file's lock alone, until the file is closed.
+
+    Raises BlockingIOError if somebody else holds it.
+    """
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

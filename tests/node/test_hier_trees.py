@@ -67,6 +67,7 @@ def test_packages_are_taken_as_they_come_and_none_overtakes_another(ranks: Run) 
     assert received == sent == 5 * 4 + 2 * 4_000_000
 
 
+@pytest.mark.timeout(1200)
 def test_it_ends_a_hundred_times_in_a_row(ranks: Run, other_port: int) -> None:
     before = set(Path("/dev/shm").iterdir())
     times = 100

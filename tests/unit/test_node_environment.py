@@ -147,8 +147,9 @@ def test_it_comes_from_the_index_of_cpu_wheels_where_that_answers(
     (made,) = environment.made()
     assert made.source == wheels
     assert made.size > 0
-    shebang = (made.place / "bin" / "torchrun").read_text(encoding="utf-8").partition("\n")[0]
-    assert shebang.startswith(f"#!{made.place}/bin/python")
+    # A long path is not in the first line itself: the kernel reads 127 bytes of that.
+    head = (made.place / "bin" / "torchrun").read_text(encoding="utf-8").splitlines()[:2]
+    assert f"{made.place}/bin/python" in "".join(head)
     assert made.place.stat().st_mode & 0o777 == 0o755
     # Now it is there, and nobody asks the index again.
     monkeypatch.setattr(install, "install", None)

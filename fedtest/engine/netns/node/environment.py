@@ -8,7 +8,6 @@ and the next one who makes an environment removes it.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -20,11 +19,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedtest import cache
+from fedtest import cache, locks
 from fedtest.engine.netns.node import index, install
 from fedtest.engine.netns.node.python import from_text, of, with_place
 from fedtest.errors import PythonError
-from fedtest.locks import lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +83,7 @@ def provide(progress: Callable[[str], None], further: str = "") -> NodePython:
         return python
     try:
         root().mkdir(parents=True, exist_ok=True)
-        with lock(_LOCK, "making the node environment", _PATIENCE, progress):
+        with locks.lock(_LOCK, "making the node environment", _PATIENCE, progress):
             for python in _present(further):
                 return python
             for path in _places():
@@ -104,7 +102,7 @@ def remove(progress: Callable[[str], None]) -> list[Made]:
     removed: list[Made] = []
     if not root().is_dir():
         return removed
-    with lock(_LOCK, "removing node environments", _PATIENCE, progress):
+    with locks.lock(_LOCK, "removing node environments", _PATIENCE, progress):
         for path in _places():
             found = _read(path)
             try:
@@ -133,7 +131,7 @@ def hold(python: NodePython) -> int:
         descriptor = os.open(place / _MARK, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as error:
         raise gone from error
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    locks.share(descriptor)
     if not os.path.exists(place / _MARK):
         os.close(descriptor)
         raise gone
@@ -234,7 +232,7 @@ def _unmarked(place: Path) -> bool:
     except FileNotFoundError:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.take(descriptor)
         (place / _MARK).unlink()
     except BlockingIOError:
         return False
