@@ -61,10 +61,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine_name", chosen, scope="function")
 
 
+def engines_of(item: pytest.Item) -> set[str]:
+    """Return the engines that a test is for: those that it, or its case, is marked with, or all."""
+    marked = {mark.name for mark in item.iter_markers()} & set(ENGINES)
+    return marked or set(ENGINES)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     only = config.getoption("--engine")
-    others = {name for name in ENGINES if only not in (None, name)}
-    left = [item for item in items if not others & {mark.name for mark in item.iter_markers()}]
+
+    def wanted(item: pytest.Item) -> bool:
+        # A single case may be marked, which is known only now.
+        case = getattr(item, "callspec", None)
+        engine = case.params.get("engine_name") if case is not None else None
+        return {engine, only} - {None} <= engines_of(item)
+
+    left = [item for item in items if wanted(item)]
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
     items[:] = left
     for item in items:
