@@ -103,10 +103,13 @@ def test_delays_from_1_to_200_ms_and_jitter_are_what_was_asked_for(fedtest: Comm
     # Evenly between 10 and 30 ms: nine of ten are so far from each other. Five to six standard
     # deviations of what 400 packets tell are let pass. A packet of one link waits for none of
     # the other: it would be later, and the differences fewer.
+    # How much later than due a packet may come where the machine is busy: a delay without jitter
+    # tells, of the same minute.
+    late = found["ms20 0.95"] - found["ms20 0.05"]
     for link in ("jitter", "same"):
-        assert found[f"{link} 0.5"] - base == pytest.approx(20, abs=2.5), found
+        assert found[f"{link} 0.5"] - base == pytest.approx(20, abs=2.5 + late), found
         width = found[f"{link} 0.95"] - found[f"{link} 0.05"]
-        assert width == pytest.approx(0.9 * 20, rel=0.1), found
+        assert 0.9 * 0.9 * 20 <= width <= 0.9 * 1.1 * 20 + late, found
         assert found[f"{link} 0.05"] - base == pytest.approx(11, abs=1.3), found
 
 
