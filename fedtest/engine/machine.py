@@ -89,10 +89,10 @@ def ours(*words: str) -> str:
 
 
 def as_root(machine: Machine, command: str) -> str:
-    """The command as whoever is not root can give it."""
+    """The command as whoever is not root can give it: a shell takes the whole line."""
     if machine.is_root():
         return command
-    return f"sudo {command}" if machine.which("sudo") else f"{command} (as root)"
+    return f"sudo {command}" if machine.which("sudo") else f"{command}  # as root"
 
 
 def how_to_install(machine: Machine, packages: Iterable[str], otherwise: str) -> str:
@@ -117,7 +117,7 @@ def install(
     if not machine.is_debian():
         raise EngineUnavailable(
             "--install knows only Debian and Ubuntu, and this is neither",
-            remedy=f"First {how_to_install(machine, packages, '')}, then run this again.",
+            remedy=f"Run this first, then the same again:\n{how_to_install(machine, packages, '')}",
         )
     if not machine.is_root():
         raise EngineUnavailable(f"installing {what} takes root", remedy="Run the same with sudo.")

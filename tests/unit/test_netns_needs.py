@@ -13,11 +13,12 @@ import pytest
 from fedtest.cli import main
 from fedtest.engine.base import RunTag
 from fedtest.engine.machine import Machine
+from fedtest.engine.netns import engine as netns_engine
 from fedtest.engine.netns import limits, needs, usable
 from fedtest.engine.netns.engine import NetnsEngine
 from fedtest.engine.netns.node import choice
 from fedtest.engine.owner import Owner
-from fedtest.errors import EngineUnavailable, ExitCode
+from fedtest.errors import DataError, EngineUnavailable, ExitCode
 from fedtest.plan import make_plan
 from fedtest.plan_tools import tools
 from fedtest.scenario.load import loads
@@ -162,7 +163,7 @@ def test_all_that_is_missing_is_told_at_once(monkeypatch: pytest.MonkeyPatch) ->
     [
         (Fake(), f"{ENSURE} --install"),
         (Fake("sudo", root=False), f"sudo {ENSURE} --install"),
-        (Fake(root=False), f"{ENSURE} --install (as root)"),
+        (Fake(root=False), f"{ENSURE} --install  # as root"),
         (Fake("dnf", debian=False), "dnf install iproute iproute-tc iptables-nft"),
         (Fake("pacman", "sudo", debian=False, root=False), "sudo pacman -S iproute2 iptables"),
         (Fake("apk", debian=False), "apk add iproute2 iptables"),
@@ -210,6 +211,27 @@ def test_torch_that_the_python_asked_for_has_not_is_told_with_the_tools(
     assert "ip, iptables (ports_in_use), ss (ports_in_use), torch in " in caught.value.message
     assert "--install" in caught.value.remedy.splitlines()[0]
     assert "-m pip install torch" in caught.value.remedy.splitlines()[1]
+
+
+def test_data_that_cannot_be_had_is_told_before_an_environment_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unavailable(name: str, _: object) -> str:
+        raise DataError(f"{name} is not there")
+
+    def made(*_: object, **__: object) -> None:
+        raise AssertionError("an environment was made")
+
+    monkeypatch.setattr(needs, "refuse_what_is_missing", lambda *_: None)
+    monkeypatch.setattr(netns_engine, "data_directory", unavailable)
+    monkeypatch.setattr(netns_engine, "choose", made)
+    wanted = plan(more="data: {mnist: /data}\n")
+    engine = NetnsEngine()
+    try:
+        with pytest.raises(DataError, match="mnist is not there"):
+            engine.prepare(wanted, RunTag("x", "two", Owner.me()), told)
+    finally:
+        engine.close()
 
 
 def test_what_a_plan_does_not_need_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +326,7 @@ def test_tools_that_came_while_it_waited_for_its_turn_are_not_installed(allowed:
     ("machine", "allowed", "message", "remedy"),
     [
         (Fake("ip"), False, "tc, ss, iptables, ip6tables", "--install"),
-        (Fake("dnf", debian=False), True, "only Debian", "First dnf install iproute"),
+        (Fake("dnf", debian=False), True, "only Debian", "again:\ndnf install iproute"),
         (Fake(root=False), True, "iproute2 and iptables takes root", "sudo"),
         (Fake(status=1), True, "it says no", "complains"),
         (Fake(brings="ip tc ss"), True, "still there is no iptables, ip6tables", "/usr/sbin"),

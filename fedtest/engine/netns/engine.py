@@ -95,16 +95,18 @@ class NetnsEngine(Engine):
     def prepare(self, plan: Plan, run: RunTag, progress: Callable[[str], None]) -> Prepared:
         refuse_what_needs_docker(plan)
         needs.refuse_what_is_missing(plan, lacking(plan, self._asked))
+        # First, for it takes seconds: who cannot have it need not wait for gigabytes of torch.
+        sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
+        data = {name: data_directory(name, progress) for name in sets}
         self._python = choose(plan, self._asked, progress, plain_users=not self._mapped)
         self._hold()
         self._starter.prepare(plan, self._python)
         without = ", ".join(host.name for host in plan.hosts if host.image != ImagePlan())
         if without:
             progress(f"without their image, which is optional, and from this machine: {without}")
-        sets = dict.fromkeys(name for host in plan.hosts for name, _ in host.data)
         return Prepared(
             images={ImagePlan(): "this machine"},
-            data={name: data_directory(name, progress) for name in sets},
+            data=data,
             versions={"this machine": self._python.versions},
         )
 
