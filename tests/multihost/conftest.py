@@ -80,6 +80,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if item not in left])
     items[:] = left
     for item in items:
+        if item.get_closest_marker("measures") is not None:
+            item.add_marker(pytest.mark.flaky(reruns=1))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(DEADLINE))
 

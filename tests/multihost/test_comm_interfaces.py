@@ -70,6 +70,7 @@ def scenario() -> str:
 
 
 @pytest.mark.netns  # the library is the same on every engine
+@pytest.mark.measures
 def test_processes_of_a_host_use_two_interfaces_or_several_or_find_their_own(
     fedtest: CommandLine,
 ) -> None:

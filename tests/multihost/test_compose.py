@@ -45,6 +45,7 @@ def compose_command() -> list[str]:
 
 
 # It has the addresses of the scenarios, too.
+@pytest.mark.measures
 def test_the_compose_file_trains_over_the_named_interfaces(
     fedtest: CommandLine, client: DockerClient
 ) -> None:

@@ -54,6 +54,7 @@ checks:
 )
 
 
+@pytest.mark.measures
 def test_partitions_and_cuts_are_on_one_network_and_on_the_ways_they_name(
     fedtest: CommandLine,
 ) -> None:
@@ -146,6 +147,7 @@ checks:
 )
 
 
+@pytest.mark.measures
 def test_interfaces_names_disks_and_ports_change_under_running_processes(
     fedtest: CommandLine,
 ) -> None:
@@ -183,10 +185,10 @@ MACHINES = (
     + watch("talk", "[b, c]").replace("service: true, ", "")
     + """
 faults:
-  - {pause: {process: beat, host: b}, id: process, at: 2s, for: 2s}
-  - {pause: {host: c}, id: host, when: process.healed, at: 500ms, for: 2500ms}
-  - {restart: {process: beat, host: b}, id: again, when: host.healed}
-  - {restart: {host: c}, id: reboot, when: again.healed}
+  - {pause: {process: beat, host: b}, id: process, when: {process: beat, host: b, log: sent}, at: 500ms, for: 2s}
+  - {pause: {host: c}, id: host, when: {process: beat, host: c, log: sent}, at: 1s, for: 2500ms}
+  - {restart: {process: beat, host: b}, id: again, when: {process: beat, host: b, log: stood still}}
+  - {restart: {host: c}, id: reboot, when: {process: beat, host: c, log: stood still}, at: 500ms}
   - {stop: {host: {any: [b]}}, id: power, when: reboot.healed, at: 1s, for: 2500ms}
   - {kill: {process: beat, signal: TERM}, id: term, when: power.healed, at: 1s}
   - {kill: {process: talk}, id: kill, when: power.healed, at: 1500ms}
@@ -207,6 +209,7 @@ checks:
 )
 
 
+@pytest.mark.measures
 def test_processes_and_hosts_stand_still_end_and_come_back(fedtest: CommandLine) -> None:
     found = passed(fedtest, MACHINES)
     assert found["power"]["found"][0] == "off: b"
@@ -252,6 +255,7 @@ checks:
 )  # fmt: skip
 
 
+@pytest.mark.measures
 def test_faults_come_with_lines_exits_bytes_and_values_and_again(fedtest: CommandLine) -> None:
     found = passed(fedtest, TRIGGERS)
     times = {name: len(fault["applied"]) for name, fault in found.items()}
@@ -285,6 +289,7 @@ checks:
 )
 
 
+@pytest.mark.measures
 def test_a_link_changes_and_a_conditioned_one_is_cut_twice_at_once(fedtest: CommandLine) -> None:
     found = passed(fedtest, CHANGES)
     assert found["slow"]["found"][0] == "measured on 1 ways"
@@ -343,6 +348,7 @@ checks:
 
 
 @pytest.mark.netns  # the same scripts on every engine; CHANGES has a link fault for both
+@pytest.mark.measures
 def test_a_rate_and_a_loss_come_and_go_where_there_were_no_conditions(
     fedtest: CommandLine,
 ) -> None:

@@ -51,6 +51,15 @@ def scenario(fedtest: CommandLine, run: str, deadline: str) -> str:
     return fedtest.scenario("worst", SCENARIO.format(run=run, deadline=deadline))
 
 
+ENDED = [{"worst": status, "other": 0} for status in (143, 137)]
+"""It was asked to end, and did; or was made to, where it had no processor's time for that."""
+
+
+def politely(script: str) -> str:
+    """The script for a scenario, at a low priority: others are tested beside it."""
+    return f"'exec nice -n 10 sh -c \"{script}\"'"
+
+
 def log_of(fedtest: CommandLine, result: dict[str, Any], name: str) -> bytes:
     (path,) = [item["log"] for item in result["processes"] if item["process"] == name]
     return (fedtest.runs / "latest" / path).read_bytes()
@@ -69,6 +78,7 @@ def statuses(result: dict[str, Any]) -> dict[str, int | None]:
     ],
     ids=["1 GB of NUL", "1 GB that is no text", "5 million lines"],
 )
+@pytest.mark.measures
 def test_a_process_that_prints_without_end_in_sight(
     fedtest: CommandLine, run: str, size: int
 ) -> None:
@@ -108,13 +118,13 @@ def test_one_that_ignores_to_be_asked_to_end_is_ended(fedtest: CommandLine) -> N
 
 @pytest.mark.usefixtures("_bounded")
 def test_one_that_forks_to_the_limit_and_stays_is_ended(fedtest: CommandLine) -> None:
-    forks = "'(while :; do sleep 1000 & done); exec tail -f /dev/null'"
+    forks = politely("(while :; do sleep 1000 & done); exec tail -f /dev/null")
     done = fedtest("run", scenario(fedtest, forks, "30s"))
     assert done.code == 1, done.out + done.err
     assert "worst on a: still running after its deadline of 30 s" in done.out
     result = done.result
     assert re.search(rb"[Cc]annot fork", log_of(fedtest, result, "worst"))
-    assert statuses(result) == {"worst": 143, "other": 0}
+    assert statuses(result) in ENDED
     assert [item["passed"] for item in result["checks"]] == [False, True]
     assert left_behind(result["id"]) == []
 
@@ -122,7 +132,7 @@ def test_one_that_forks_to_the_limit_and_stays_is_ended(fedtest: CommandLine) ->
 @pytest.mark.usefixtures("_bounded")
 def test_one_that_ends_at_the_limit_has_its_own_status(fedtest: CommandLine) -> None:
     """Its children still have its output open, and every process of the host."""
-    done = fedtest("run", scenario(fedtest, "'while :; do sleep 1000 & done'", "60s"))
+    done = fedtest("run", scenario(fedtest, politely("while :; do sleep 1000 & done"), "60s"))
     assert done.code == 1, done.out + done.err
     result = done.result
     assert statuses(result) == {"worst": 2, "other": 0}
@@ -130,10 +140,11 @@ def test_one_that_ends_at_the_limit_has_its_own_status(fedtest: CommandLine) -> 
 
 
 @pytest.mark.usefixtures("_bounded")
+@pytest.mark.measures
 def test_a_fork_bomb_hurts_nobody_else(fedtest: CommandLine) -> None:
-    bomb = "'f() { f | f & }; f; exec tail -f /dev/null'"
+    bomb = politely("f() { f | f & }; f; exec tail -f /dev/null")
     done = fedtest("run", scenario(fedtest, bomb, "4s"))
     assert done.code == 1, done.out + done.err
     result = done.result
-    assert statuses(result) == {"worst": 143, "other": 0}
+    assert statuses(result) in ENDED
     assert left_behind(result["id"]) == []

@@ -89,6 +89,7 @@ checks:
 
 
 @pytest.mark.netns  # the same programs delay on every engine
+@pytest.mark.measures
 def test_delays_from_1_to_200_ms_and_jitter_are_what_was_asked_for(fedtest: CommandLine) -> None:
     done = fedtest("run", fedtest.scenario("precision", scenario()))
     assert done.code == 0, done.out + done.err

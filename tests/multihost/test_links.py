@@ -89,12 +89,14 @@ def log(fedtest: CommandLine) -> str:
 
 
 @pytest.mark.parametrize("rate", [10, 100, 1000])
+@pytest.mark.measures
 def test_a_rate_holds(fedtest: CommandLine, rate: int) -> None:
     record = passed(fedtest, scenario(f"link: {{rate: {rate}mbit}}"))
     assert figures(record)["the rate"] == pytest.approx(rate, rel=0.05)
 
 
 @pytest.mark.parametrize("delay", [1, 5, 50, 200])
+@pytest.mark.measures
 def test_a_delay_holds_with_a_rate_and_is_there_for_a_users_own_packets(
     fedtest: CommandLine, delay: int
 ) -> None:
@@ -106,12 +108,14 @@ def test_a_delay_holds_with_a_rate_and_is_there_for_a_users_own_packets(
     assert fastest == due
 
 
+@pytest.mark.measures
 def test_jitter_is_there(fedtest: CommandLine) -> None:
     passed(fedtest, scenario("link: {delay: 30ms, jitter: 10ms}"))
 
 
 @without_docker
 @pytest.mark.parametrize("loss", [1, 5])
+@pytest.mark.measures
 def test_loss_is_there(fedtest: CommandLine, loss: int) -> None:
     record = passed(fedtest, scenario(f"link: {{loss: {loss}%}}"))
     assert any("packets lost" in what and found for what, found in figures(record).items())
@@ -125,6 +129,7 @@ def test_an_mtu_is_there_for_a_users_own_packets(fedtest: CommandLine) -> None:
     passed(fedtest, scenario("link: {mtu: 9000}", echo))
 
 
+@pytest.mark.measures
 def test_a_pair_has_its_own_conditions_and_others_have_not(fedtest: CommandLine) -> None:
     pairs = "pairs: [{from: a, to: b, link: {rate: 10mbit, delay: 40ms}}]"
     record = passed(fedtest, scenario(f"link: {{rate: 100mbit, delay: 5ms}}, {pairs}"))
@@ -133,6 +138,7 @@ def test_a_pair_has_its_own_conditions_and_others_have_not(fedtest: CommandLine)
     assert figures(record)["a round trip"] == pytest.approx(45, rel=0.1)
 
 
+@pytest.mark.measures
 def test_an_attachment_has_its_own_conditions(fedtest: CommandLine) -> None:
     text = scenario("").replace("data: ib0", "data: {name: ib0, link: {delay: 40ms}}")
     assert figures(passed(fedtest, text), "b")["a round trip"] == pytest.approx(40, rel=0.1)
@@ -148,6 +154,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
 
 @without_docker
 @pytest.mark.parametrize(("queue", "limits"), [("20kB", "max: 60kB"), ("1MB", "min: 100kB")])
+@pytest.mark.measures
 def test_a_queue_holds_so_much_and_no_more(fedtest: CommandLine, queue: str, limits: str) -> None:
     """A burst at a slow link: what has no room in the queue never leaves."""
     run = shlex.join(["python3", "-c", BURST, "${{ hosts.a.nics.data.ip }}"])
@@ -158,6 +165,7 @@ def test_a_queue_holds_so_much_and_no_more(fedtest: CommandLine, queue: str, lim
     passed(fedtest, text)
 
 
+@pytest.mark.measures
 def test_the_measuring_is_not_counted_as_the_processes_bytes(fedtest: CommandLine) -> None:
     passed(fedtest, scenario("link: {rate: 100mbit}", most="2kB"))
 
@@ -247,6 +255,7 @@ def run_broken(
 
 @without_docker
 @pytest.mark.parametrize("broken", [*BROKEN, *MISSED], ids=lambda broken: str(broken[2]))
+@pytest.mark.measures
 def test_a_link_that_is_not_as_asked_for_makes_the_run_invalid(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

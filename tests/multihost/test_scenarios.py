@@ -28,12 +28,28 @@ WITHOUT_DOCKER = {
 }
 
 
+# What they check has to do with time.
+TIMED = {
+    "hierarchical-client-dies",
+    "hierarchical-middle-dies",
+    "hierarchical-top-dies",
+    "ring-peer-dies",
+    "ring-slow-link",
+    "ring-with-faults",
+    "slow-link",
+    "torchrun",
+    "wrong-interface",
+}
+
+
+def marks(name: str) -> list[pytest.MarkDecorator]:
+    found = [pytest.mark.netns] if name in WITHOUT_DOCKER else []
+    return [*found, pytest.mark.measures] if name in TIMED else found
+
+
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=pytest.mark.netns if name in WITHOUT_DOCKER else ())
-        for name in shipped_scenarios()
-    ],
+    [pytest.param(name, marks=marks(name)) for name in shipped_scenarios()],
 )
 def test_a_shipped_scenario_passes(fedtest: CommandLine, name: str) -> None:
     scenario = load(f"scenarios/{name}.yaml").scenario
