@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
@@ -52,7 +53,9 @@ class Listener:
 
 def two_networks(names: Mapping[str, tuple[str, str]]) -> Plan:
     """Hosts on `one` and `two`; `names` gives each host's interface on either."""
-    octet = secrets.randbelow(256)
+    # Tests side by side, each in a worker of its own, do not draw the same.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
+    octet = 32 * worker + secrets.randbelow(32)
     subnets = [IPv4Network(f"198.19.{octet}.{first}/28") for first in (0, 16)]
     networks = tuple(
         NetworkPlan(name, subnet, subnet[1], internal=True, fixed=False)
